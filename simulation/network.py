@@ -83,6 +83,9 @@ class NetworkObserver:
 class NetworkClient(Actor):
     """A process with connections to nodes."""
 
+    names_connections = False
+    """Whether nodes see its connections end."""
+
     def answered(self, exchange: Exchange) -> None:
         """A response arrived."""
         raise NotImplementedError
@@ -313,8 +316,17 @@ class ClientConnection:
         if exchange is not None and self.network.observer is not None:
             self.network.observer.ended(exchange, None)
 
+    @property
+    def name(self) -> str:
+        """The connection as it is now, unlike those before it; empty where the node need not see its end."""
+        return f"{self.request_lane}/{self.serial}" if self.client.names_connections else ""
+
     def drop(self, failure: Failure | None = None) -> list[Exchange]:
         """Drop the connection and return the requests that waited; the next request connects anew."""
+        if self.client.names_connections and not self.network.is_blocked(*self.ends):
+            now = self.network.world.now
+            gone = (self.node.incarnation, self.name)
+            self.network.world.at(self.arrival(now), self.request_lane, self.node.connection_lost, gone)
         self.serial += 1
         self.is_breaking = False
         self.undelivered.clear()

@@ -15,12 +15,14 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.simulation import ConsumerStarted, ScenarioAction, TopicWritten
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.actors.consumer_process import UserCode
+from rejoin.simulation.actors.consumer_process import ConsumerProcess, UserCode
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.actors.producers import Load, ProducerActor
 from rejoin.simulation.actors.readers import ReaderActor
+from rejoin.simulation.actors.share.consumer import ShareConsumerActor
+from rejoin.simulation.actors.share.poison import poison_of
 from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor
 from rejoin.simulation.actors.transformers import TransformActor, TransformCode
 from rejoin.simulation.disk import Disk
@@ -29,9 +31,12 @@ from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener,
 from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
 from rejoin.simulation.output.ownership import Ownership
+from rejoin.simulation.scenario.fields import settings_as_text
 from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, Scenario
 from rejoin.simulation.scenario.protocols import Protocol, protocols_of
 from rejoin.simulation.scenario.runner import ActionRunner
+from rejoin.simulation.scenario.share_groups import is_share_group, settings_of_group, share_groups
+from rejoin.simulation.scenario.share_processes import share_code_of, share_config_of, shared_topics
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec
 
 _COLLECT_EVERY: Final = 100_000
@@ -65,7 +70,7 @@ class Simulation:
         self.network.lost_answers = network.lost_answers
         self.disk = Disk(world, _draw(coordinator.log_latency))
         self.cluster = _cluster(world, self.disk, coordinator, settings)
-        self.consumers: dict[str, ConsumerActor] = {}
+        self.consumers: dict[str, ConsumerProcess] = {}
         self.accounting = Accounting(self._written_by, scenario.late)
         self.ownership = Ownership(keep=keep)
         self._handlers = {**self.accounting.handlers, **self.ownership.handlers}
@@ -73,6 +78,7 @@ class Simulation:
         """By group: the protocol that consumers start with by now."""
         self.producers: dict[str, list[ProducerActor]] = {}
         self.readers: dict[str, ReaderActor] = {}
+        self.is_poison = poison_of(self.seed, {name: topic.poison for name, topic in scenario.topics.items()})
         self.idle = IdleSkipper(self) if skip and _has_idle_time(scenario) else None
         self._begun: dict[str, None] = {}
         world.listen(self._on_start, [ConsumerStarted])
@@ -91,17 +97,19 @@ class Simulation:
         topics = self.scenario.topics
         written = {name: topics[name].partitions for name in self.scenario.written_topics}
         # Members of consumer groups name topics by their ids.
-        if any("consumer" in protocols_of(self.scenario, group_id) for group_id in self.scenario.groups):
+        if any(protocols_of(self.scenario, group_id).keys() - {"classic"} for group_id in self.scenario.groups):
             self.cluster.same_topic_ids = True
-        self.cluster.start(list(self.scenario.groups), written, self.scenario.transactional_ids())
+        shares = shared_topics(self.scenario)
+        self.cluster.start(list(self.scenario.groups), written, self.scenario.transactional_ids(), shares)
         for name, topic in topics.items():
             if topic.created:
                 self.world.control(topic.created, self._create_topic, name)
             else:
                 self._create_topic(name)
         for group_id, group in self.scenario.groups.items():
-            if group.settings:
-                self.cluster.configure_group(group_id, group.settings)
+            settings = settings_of_group(group)
+            if settings:
+                self.cluster.configure_group(group_id, settings_as_text(settings))
         for group_id, group in self.scenario.groups.items():
             for number in range(1, group.consumers + 1):
                 consumer = self.consumer(f"{group_id}-{number}")
@@ -164,27 +172,41 @@ class Simulation:
 
     # -- actors
 
-    def consumer(self, name: str, like: str | None = None) -> ConsumerActor:
+    def consumer(self, name: str, like: str | None = None) -> ConsumerProcess:
         """A consumer's process by its name, made on first use. ``like``: the consumer whose instance id it takes."""
         found = self.consumers.get(name)
         if found is None:
             original = name if like is None else like
             group_id = original.rpartition("-")[0]
             group = self.scenario.groups[group_id]
-            config = config_of(group_id, group, name, original, self.protocols[group_id])
-            found = self._consumer(config, group, name, original)
-            if self.idle is not None:
+            found = self._process(group_id, group, name, original)
+            if self.idle is not None and isinstance(found, ConsumerActor):
                 found.on_step = self.idle.consider
                 found.on_resume = self.idle.resume
             found.is_duplicate = like is not None
             self.consumers[name] = found
         return found
 
-    def config_of(self, consumer: ConsumerActor, protocol: Protocol) -> ConsumerConfig:
+    def config_of(self, consumer: ConsumerProcess, protocol: Protocol) -> ConsumerConfig:
         """The settings of a consumer that uses a protocol from now on."""
         group_id = consumer.config.group_id or ""
         original = consumer.config.group_instance_id or consumer.name
         return config_of(group_id, self.scenario.groups[group_id], consumer.name, original, protocol)
+
+    def _process(self, group_id: str, group: GroupSpec, name: str, original: str) -> ConsumerProcess:
+        if not is_share_group(group):
+            config = config_of(group_id, group, name, original, self.protocols[group_id])
+            return self._consumer(config, group, name, original)
+        return ShareConsumerActor(
+            self.world,
+            self.network,
+            self.cluster,
+            share_config_of(group_id, group, name),
+            user_code_of(group),
+            share_code_of(group),
+            self.is_poison,
+            name,
+        )
 
     def _consumer(self, config: ConsumerConfig, group: GroupSpec, name: str, original: str) -> ConsumerActor:
         user_code, spec = user_code_of(group), group.transform
@@ -239,7 +261,7 @@ class Simulation:
             return self.cluster.leader_of(name.removeprefix("node-of-"))
         return self.cluster.nodes[int(name.removeprefix("node-")) - 1]
 
-    def members_of(self, group_id: str) -> list[ConsumerActor]:
+    def members_of(self, group_id: str) -> list[ConsumerProcess]:
         """The consumers of a group that should run, in the order in which they were made; duplicates do not count."""
         return [
             each
@@ -247,7 +269,7 @@ class Simulation:
             if each.config.group_id == group_id and each.wanted and not each.is_duplicate
         ]
 
-    def _first_start(self, consumer: ConsumerActor) -> None:
+    def _first_start(self, consumer: ConsumerProcess) -> None:
         if consumer.wanted:
             consumer.start()
 
@@ -358,7 +380,9 @@ def _start(process: ProducerActor | ReaderActor, _: object) -> None:
 
 def _has_idle_time(scenario: Scenario) -> bool:
     """Whether nothing happens for long in this scenario: where records are written, something is always under way."""
-    return not (scenario.written_topics or any(topic.until is not None for topic in scenario.topics.values()))
+    if scenario.written_topics or share_groups(scenario):
+        return False
+    return not any(topic.until is not None for topic in scenario.topics.values())
 
 
 def _draw(text: str) -> Callable[[Random], float]:

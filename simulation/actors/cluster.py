@@ -22,9 +22,17 @@ from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdResponse
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.simulation.actors.node import FIRST_PORT, NodeActor
 from rejoin.simulation.actors.node_requests import group_configuration, topic_creation, topic_growth
+from rejoin.simulation.actors.share.topics import (
+    FIRST_TOPICS_VERSION,
+    SharedTopics,
+    state_log,
+    state_topic,
+    synthetic_topic,
+)
 from rejoin.simulation.actors.transaction_log import transaction_log, transaction_topic
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.kernel import Millis, World
@@ -53,7 +61,7 @@ class Cluster:
         self.nodes = [NodeActor(world, self, index, settings) for index in range(nodes)]
         self.leaders: dict[TopicPartition, NodeActor] = {}
         self.topics: dict[str, TopicLog] = {}
-        self.group_settings: dict[str, dict[str, int]] = {}
+        self.group_settings: dict[str, dict[str, str]] = {}
         """Settings of single groups."""
         self.topics_changed_at: Millis = 0
         """When metadata last changed."""
@@ -65,14 +73,18 @@ class Cluster:
         """Whether topics without real logs have the same ids on every node, too."""
         self.transaction_logs: list[TopicIdPartition] = []
         """The partitions of the transaction log that are in use."""
+        self.shares = SharedTopics()
+        self._topics_version = FIRST_TOPICS_VERSION
 
     def start(
         self,
         group_ids: list[str],
         written: Mapping[str, int] = MappingProxyType({}),
         transactional_ids: Iterable[str] = (),
+        shares: SharedTopics | None = None,
     ) -> None:
         """Start every node, and elect leaders for these groups and transactional ids, and for topics with real logs."""
+        self.shares = shares or self.shares
         self._written_topics = frozenset(written)
         count = self.settings.transaction_state_log_num_partitions
         self.transaction_logs = sorted({transaction_log(each, count) for each in transactional_ids})
@@ -80,6 +92,7 @@ class Cluster:
         leading = {self.partition_of(group_id) for group_id in group_ids}
         leading.update(self.leads(self.log_of(partition)) for partition in logs)
         leading.update(self.leads(log) for log in self.transaction_logs)
+        leading.update(self.leads(log) for log in self._share_state_logs())
         self.partitions = sorted(leading)
         for node in self.nodes:
             self._start(node)
@@ -90,6 +103,24 @@ class Cluster:
         if self.transaction_logs:
             count = self.settings.transaction_state_log_num_partitions
             node.step(transaction_topic(count, node.broker.node_id, node.incarnation))
+        if self.shares:
+            partitions = self.settings.share_coordinator_state_topic_num_partitions
+            node.step(state_topic(partitions, self._next_topics_version()))
+
+    def _next_topics_version(self) -> int:
+        self._topics_version += 1
+        return self._topics_version
+
+    def _share_state_logs(self) -> list[TopicIdPartition]:
+        """The partitions of ``__share_group_state`` that are in use."""
+        count = self.settings.share_coordinator_state_topic_num_partitions
+        keys = [
+            SharePartitionKey(group_id, self.log_of(TopicPartition(topic, index)).topic_id, index)
+            for group_id, topics in self.shares.partitions.items()
+            for topic, partitions in topics.items()
+            for index in range(partitions)
+        ]
+        return [state_log(key, count) for key in keys]
 
     def begin(self) -> None:
         """Elect leaders, one node after the other."""
@@ -163,7 +194,18 @@ class Cluster:
         self.topics[name] = TopicLog(name, partitions, records_per_second, self.world.now, until)
         self.topics_changed_at = self.world.now
         for node in self.nodes:
-            self._ask(node, topic_creation(name, partitions, name in self._written_topics), 7)
+            self._make_topic(node, self.topics[name])
+
+    def _make_topic(self, node: NodeActor, topic: TopicLog) -> None:
+        """Let a node know a topic, as it is now."""
+        name = topic.name
+        if name in self.shares.synthetic:
+            topic_id = self.log_of(TopicPartition(name, 0)).topic_id
+            node.hand_in(synthetic_topic(topic, topic_id, self._next_topics_version()))
+            return
+        has_letters = name in self.shares.dead_letters
+        made = topic_creation(name, len(topic.partitions), name in self._written_topics, has_dead_letters=has_letters)
+        self._ask(node, made, 7)
 
     def grow_topic(self, name: str, partitions: int) -> None:
         """Give a topic more partitions; does nothing where it has as many."""
@@ -175,7 +217,7 @@ class Cluster:
         for node in self.nodes:
             self._ask(node, topic_growth(name, partitions), 3)
 
-    def configure_group(self, group_id: str, settings: Mapping[str, int]) -> None:
+    def configure_group(self, group_id: str, settings: Mapping[str, str]) -> None:
         """Give a group settings of its own, beside those that it has."""
         self.group_settings.setdefault(group_id, {}).update(settings)
         for node in self.nodes:
@@ -214,8 +256,8 @@ class Cluster:
         if node.is_up:
             return
         self._start(node)
-        for name, topic in self.topics.items():
-            self._ask(node, topic_creation(name, len(topic.partitions), name in self._written_topics), 7)
+        for topic in self.topics.values():
+            self._make_topic(node, topic)
         for group_id, settings in self.group_settings.items():
             self._ask(node, group_configuration(group_id, settings), 1)
         self.rejoin(node)

@@ -1,4 +1,4 @@
-"""A consumer's process: its core and its connections.
+"""A consumer's process: its core, its connections, and the thread of its user. Of a group of any protocol.
 
 A process can be stopped cleanly, be killed, be paused, and be started again. Its name is the same in every incarnation.
 """
@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 from uuid import UUID
 
-from rejoin.client.assignors.registry import assignor_named
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.consumer import ConsumerCore
 from rejoin.client.core.effects import (
@@ -27,22 +26,29 @@ from rejoin.client.core.effects import (
     Send,
 )
 from rejoin.client.core.errors import (
+    AssignorFailedError,
+    CommitFailedError,
     KafkaError,
+    ListenerError,
+    RebalanceInProgressError,
 )
 from rejoin.client.core.inputs import (
     Answered,
+    Closed,
     Elapsed,
     Failed,
     Failure,
     Input,
+    Polled,
     RecordRange,
     Subscribed,
 )
+from rejoin.client.core.share.core import ShareConsumerCore
+from rejoin.client.core.share.inputs import ShareInput
 from rejoin.client.workload.processing_time import ProcessingTime
 from rejoin.coordinator.core.groups.consumer.regex_resolution import matching
 from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
-from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
 from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
@@ -50,6 +56,11 @@ from rejoin.simulation.network import ClientConnection, Exchange, Network, Netwo
 from rejoin.simulation.node_connections import NodeConnections
 
 CommitMode: TypeAlias = Literal["auto", "after", "after-async", "before", "none", "transaction"]
+
+SURVIVABLE: Final = (AssignorFailedError, ListenerError, CommitFailedError, RebalanceInProgressError)
+"""Errors that a user's loop survives besides retriable ones: the next poll rejoins."""
+
+_PAUSE_AFTER_ERROR_MS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +94,7 @@ class ConsumerProcess(NetworkClient):
         self.user_code = user_code
         self.subscribed = Subscribed(user_code.topics, regex=user_code.regex)
         self.incarnation = 0
-        self.core: ConsumerCore | None = None
+        self.core: ConsumerCore | ShareConsumerCore | None = None
         self.wanted = False
         """Whether this process should run, whatever it does right now."""
         self.is_duplicate = False
@@ -99,9 +110,8 @@ class ConsumerProcess(NetworkClient):
         self.on_resume: Callable[[Any], None] | None = None
         self._connections = NodeConnections(self, network, cluster)
         self._connection_of: dict[int, ClientConnection] = {}
-        self._inbox: deque[Input] = deque()
+        self._inbox: deque[ShareInput] = deque()
         self._draining = False
-        self._hand: list[RecordRange] = []
         timer_lane = self.lane(Order.CONSUMER_TIMER)
         self.timer = CoreTimer(self, timer_lane, self._next_deadline, lambda: self.step(Elapsed()))
         self.user_lane = self.lane(Order.USER)
@@ -122,23 +132,21 @@ class ConsumerProcess(NetworkClient):
         self.stuck_until = 0
         if self.next_config is not None:
             self.config, self.next_config = self.next_config, None
-        assignors = [assignor_named(name) for name in self.config.partition_assignment_strategy]
-        self.core = ConsumerCore(
-            self.config, assignors, self.random.random, log_end=self._log_end, member_id=self._new_member_id()
-        )
+        self.core = self._new_core()
         self.timer.reset()
         self._inbox.clear()
-        self._hand = []
         self.emit(
             ConsumerStarted(client_id=self.name, group_id=self.config.group_id or "", incarnation=self.incarnation)
         )
         self.step(self.subscribed)
         self._poll()
 
-    def _new_member_id(self) -> str:
-        """A member of a consumer group makes its own id, anew with each start."""
-        if self.config.group_protocol == "classic":
-            return ""
+    def _new_core(self) -> ConsumerCore | ShareConsumerCore:
+        """A core for this incarnation."""
+        raise NotImplementedError
+
+    def _own_member_id(self) -> str:
+        """A member id that the client makes, anew with each start."""
         return f"{self.name}-{UUID(int=self.random.getrandbits(128), version=4)}"
 
     def reads(self, topic: str) -> bool:
@@ -165,7 +173,7 @@ class ConsumerProcess(NetworkClient):
         self._end()
         self.emit(ConsumerStopped(client_id=self.name, group_id=self.config.group_id or ""))
 
-    def _die(self, error: KafkaError) -> None:
+    def _die(self, error: Exception) -> None:
         """A fatal error for the user's loop: the process ends, and is started again later."""
         self._end()
         self.emit(
@@ -196,7 +204,7 @@ class ConsumerProcess(NetworkClient):
 
     # -- the core
 
-    def step(self, what: Input) -> None:
+    def step(self, what: ShareInput) -> None:
         """Hand an input to the core and apply the effects."""
         inbox = self._inbox
         inbox.append(what)
@@ -208,7 +216,7 @@ class ConsumerProcess(NetworkClient):
         try:
             while inbox and incarnation == self.incarnation:
                 assert self.core is not None, "a consumer that is down takes nothing in"
-                for effect in self.core.step(inbox.popleft(), now):
+                for effect in self._core_step(inbox.popleft(), now):
                     self._apply(effect)
                     if incarnation != self.incarnation:
                         break
@@ -218,6 +226,10 @@ class ConsumerProcess(NetworkClient):
             self.timer.update()
             if self.on_step is not None:
                 self.on_step(self)
+
+    def _core_step(self, what: ShareInput, now: Millis) -> list[Effect]:
+        """Hand an input to the core of this process's kind."""
+        raise NotImplementedError
 
     def restart_timer(self) -> None:
         """Set the timer anew after the core has skipped an interval."""
@@ -240,7 +252,7 @@ class ConsumerProcess(NetworkClient):
             case Disconnect():
                 pass  # The connection gives up each request when that is cancelled.
             case PollReturned():
-                self._on_records(effect.ranges)
+                self._on_poll(effect)
             case PollFailed():
                 self._raised(effect.error)
             case CallListener():
@@ -279,25 +291,90 @@ class ConsumerProcess(NetworkClient):
         if self._connection_of.pop(exchange.request_id, None) is not None and self.core is not None:
             self.step(Failed(exchange.request_id, failure))
 
-    def _log_end(self, partition: TopicPartition, now: Millis) -> int:
-        return (
-            self.cluster.topics[partition.topic].end(partition.partition, now)
-            if (partition.topic in self.cluster.topics)
-            else 0
-        )
+    # -- from outside
 
-    # -- what its user's thread does
+    def stop(self) -> None:
+        """Finish the record in hand, then close."""
+        self.wanted = False
+        self.catch_up()
+        if self.core is not None and not self.stopping:
+            self.stopping = True
+            self._stop(self.incarnation)
+
+    def _stop(self, incarnation: int) -> None:
+        if (
+            incarnation == self.incarnation
+            and not self.later(self._stop, incarnation, self.user_lane)
+            and not self.busy
+        ):
+            self._close()
+
+    def _close(self) -> None:
+        self.busy = False
+        if not self.closing and self.core is not None:
+            self.closing = True
+            self.step(Closed())
+
+    def subscribe(self, topics: tuple[str, ...], regex: str | None = None) -> None:
+        """Subscribe to other topics from the next poll on."""
+        self.subscribed = Subscribed(topics, regex=regex)
+        self._ask_core(self.subscribed)
+
+    def _ask_core(self, what: Input) -> None:
+        self.catch_up()
+        if self.core is not None and not self.stopping:
+            self._user(self.world.now, lambda _: self.step(what), None)
+
+    def get_stuck(self, until: Millis) -> None:
+        """Make the user's code hang in its next step."""
+        self.catch_up()
+        self.stuck_until = max(self.stuck_until, until)
+
+    def in_hand(self) -> list[RecordRange]:
+        """Records that the user's code has and has not processed yet, where they are not the coordinator's to know."""
+        return []
+
+    # -- the user's thread
+
+    def _user(self, at: Millis, act: Callable[..., None], argument: object) -> None:
+        """Run something in the user's thread, later if that hangs or the process is paused."""
+        self.world.at(at, self.user_lane, self._run_user, (self.incarnation, act, argument))
+
+    def _run_user(self, what: tuple[int, Callable[..., None], object]) -> None:
+        incarnation, act, argument = what
+        if incarnation != self.incarnation:
+            return
+        if self.later(self._run_user, what, self.user_lane):
+            return
+        if self.stuck_until > self.world.now:
+            self.world.at(self.stuck_until, self.user_lane, self._run_user, what)
+            return
+        act(argument)
 
     def _poll(self, _: object = None) -> None:
-        """Poll, as the user's code does again and again."""
-        raise NotImplementedError
-
-    def _on_records(self, ranges: tuple[RecordRange, ...]) -> None:
-        """A poll has returned."""
-        raise NotImplementedError
+        if self.core is None:
+            return
+        if self.stopping:
+            self._close()
+        elif self.stuck_until > self.world.now:
+            self.busy = True
+            self._user(self.world.now, self._poll, None)
+        else:
+            self.busy = False
+            self.step(Polled(self.user_code.poll_ms))
 
     def _raised(self, error: KafkaError) -> None:
-        """A call of the user's code has failed."""
+        if self.stopping:
+            self._close()
+            return
+        if not error.retriable and not isinstance(error, SURVIVABLE):
+            self._die(error)
+            return
+        self.busy = True
+        self._user(self.world.now + _PAUSE_AFTER_ERROR_MS, self._poll, None)
+
+    def _on_poll(self, returned: PollReturned) -> None:
+        """A poll has returned."""
         raise NotImplementedError
 
     def _call_listener(self, effect: CallListener) -> None:

@@ -5,85 +5,56 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import ceil
-from typing import Final
 
-from rejoin.client.core.effects import (
-    CallListener,
-)
-from rejoin.client.core.errors import (
-    AssignorFailedError,
-    CommitFailedError,
-    KafkaError,
-    ListenerError,
-    RebalanceInProgressError,
-)
+from rejoin.client.assignors.registry import assignor_named
+from rejoin.client.core.consumer import ConsumerCore
+from rejoin.client.core.effects import CallListener, Effect, PollReturned
+from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import (
     CallbackDone,
-    Closed,
     CommitAsked,
-    Input,
-    Polled,
     Processed,
     RebalanceEnforced,
     RecordRange,
     Sought,
-    Subscribed,
 )
+from rejoin.client.core.share.inputs import RecordAcknowledged, ShareCommitAsked, ShareInput
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.consumer_process import ConsumerProcess
 from rejoin.simulation.kernel import Millis
-
-SURVIVABLE: Final = (AssignorFailedError, ListenerError, CommitFailedError, RebalanceInProgressError)
-"""Errors that a user's loop survives besides retriable ones: the next poll rejoins."""
-
-_PAUSE_AFTER_ERROR_MS: Final = 100
 
 
 class ConsumerActor(ConsumerProcess):
     """One consumer, with the user's code that polls, processes and commits."""
 
-    # -- from outside
+    core: ConsumerCore | None
 
-    def stop(self) -> None:
-        """Finish the record in hand, then close."""
-        self.wanted = False
-        self.catch_up()
-        if self.core is not None and not self.stopping:
-            self.stopping = True
-            self._stop(self.incarnation)
+    def start(self) -> None:
+        if self.core is None:
+            self._hand: list[RecordRange] = []
+        super().start()
 
-    def _stop(self, incarnation: int) -> None:
-        if (
-            incarnation == self.incarnation
-            and not self.later(self._stop, incarnation, self.user_lane)
-            and not self.busy
-        ):
-            self._close()
+    def _new_core(self) -> ConsumerCore:
+        assignors = [assignor_named(name) for name in self.config.partition_assignment_strategy]
+        # A member of a consumer group makes its own id.
+        member_id = "" if self.config.group_protocol == "classic" else self._own_member_id()
+        return ConsumerCore(self.config, assignors, self.random.random, log_end=self._log_end, member_id=member_id)
 
-    def _close(self) -> None:
-        self.busy = False
-        if not self.closing and self.core is not None:
-            self.closing = True
-            self.step(Closed())
+    def _core_step(self, what: ShareInput, now: Millis) -> list[Effect]:
+        assert self.core is not None, "a consumer that is down takes nothing in"
+        assert not isinstance(what, RecordAcknowledged | ShareCommitAsked), "only share consumers acknowledge"
+        return self.core.step(what, now)
 
-    def subscribe(self, topics: tuple[str, ...], regex: str | None = None) -> None:
-        """Subscribe to other topics from the next poll on."""
-        self.subscribed = Subscribed(topics, regex=regex)
-        self._ask_core(self.subscribed)
+    def _log_end(self, partition: TopicPartition, now: Millis) -> int:
+        return (
+            self.cluster.topics[partition.topic].end(partition.partition, now)
+            if (partition.topic in self.cluster.topics)
+            else 0
+        )
 
     def enforce_rebalance(self, reason: str) -> None:
         """Join again with the next poll, as the application wants it."""
         self._ask_core(RebalanceEnforced(reason))
-
-    def _ask_core(self, what: Input) -> None:
-        self.catch_up()
-        if self.core is not None and not self.stopping:
-            self._user(self.world.now, lambda _: self.step(what), None)
-
-    def get_stuck(self, until: Millis) -> None:
-        """Make the user's code hang in its next step."""
-        self.catch_up()
-        self.stuck_until = max(self.stuck_until, until)
 
     def in_hand(self) -> list[RecordRange]:
         """Records that the user's code has and has not processed yet."""
@@ -104,32 +75,8 @@ class ConsumerActor(ConsumerProcess):
 
     # -- the user's thread
 
-    def _user(self, at: Millis, act: Callable[..., None], argument: object) -> None:
-        """Run something in the user's thread, later if that hangs or the process is paused."""
-        self.world.at(at, self.user_lane, self._run_user, (self.incarnation, act, argument))
-
-    def _run_user(self, what: tuple[int, Callable[..., None], object]) -> None:
-        incarnation, act, argument = what
-        if incarnation != self.incarnation:
-            return
-        if self.later(self._run_user, what, self.user_lane):
-            return
-        if self.stuck_until > self.world.now:
-            self.world.at(self.stuck_until, self.user_lane, self._run_user, what)
-            return
-        act(argument)
-
-    def _poll(self, _: object = None) -> None:
-        if self.core is None:
-            return
-        if self.stopping:
-            self._close()
-        elif self.stuck_until > self.world.now:
-            self.busy = True
-            self._user(self.world.now, self._poll, None)
-        else:
-            self.busy = False
-            self.step(Polled(self.user_code.poll_ms))
+    def _on_poll(self, returned: PollReturned) -> None:
+        self._on_records(returned.ranges)
 
     def _on_records(self, ranges: tuple[RecordRange, ...]) -> None:
         if self.closing:
@@ -143,16 +90,6 @@ class ConsumerActor(ConsumerProcess):
             self.step(CommitAsked(self._committed_before))
         else:
             self._process()
-
-    def _raised(self, error: KafkaError) -> None:
-        if self.stopping:
-            self._close()
-            return
-        if not error.retriable and not isinstance(error, SURVIVABLE):
-            self._die(error)
-            return
-        self.busy = True
-        self._user(self.world.now + _PAUSE_AFTER_ERROR_MS, self._poll, None)
 
     def _committed_before(self, error: KafkaError | None) -> None:
         if error is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+from rejoin.client.core.consumer import ConsumerCore
 from rejoin.coordinator.core.inputs import Context, Received
 from rejoin.coordinator.core.snapshots import ConsumerGroupSnapshot
 from rejoin.protocol.message import Request
@@ -20,7 +21,7 @@ from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 
 if TYPE_CHECKING:
-    from rejoin.simulation.actors.consumers import ConsumerActor
+    from rejoin.simulation.actors.consumer_process import ConsumerProcess
     from rejoin.simulation.actors.node import NodeActor
     from rejoin.simulation.simulation import Simulation
 
@@ -114,13 +115,13 @@ def _commit_of(
     )
 
 
-def send_stale_heartbeat(simulation: Simulation, consumer: ConsumerActor) -> None:
+def send_stale_heartbeat(simulation: Simulation, consumer: ConsumerProcess) -> None:
     """Send a heartbeat with the id of a consumer's member and an epoch that it does not have."""
     consumer.catch_up()
     core = consumer.core
     group_id = consumer.config.group_id or ""
     node = simulation.cluster.leader_of(group_id)
-    if core is None or not core.generation.member_id or node is None or not node.is_up:
+    if not isinstance(core, ConsumerCore) or not core.generation.member_id or node is None or not node.is_up:
         return
     member_id, instance_id = core.generation.member_id, consumer.config.group_instance_id
     epoch = core.generation.generation_id - 1 or 2
@@ -154,6 +155,6 @@ def commit_from_outside(simulation: Simulation, group_id: str) -> None:
     node.hand_in(Received(exchange, request, Context(8, "misbehaving")))
 
 
-def voided(client: ConsumerActor, node: int, request: Request, version: int, now: Millis) -> Exchange:
+def voided(client: ConsumerProcess, node: int, request: Request, version: int, now: Millis) -> Exchange:
     """A token whose response is dropped."""
     return Exchange(client.connection_to(node, 1), -1, -1, request, version, now, now)

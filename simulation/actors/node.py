@@ -13,6 +13,7 @@ from rejoin.coordinator.core.groups.consumer.regex_resolution import resolve_reg
 from rejoin.coordinator.core.inputs import (
     Broker,
     ClusterSeen,
+    ConnectionLost,
     Context,
     Elapsed,
     Input,
@@ -119,10 +120,7 @@ class NodeActor(Actor):
         """A request arrived."""
         if self.later(self._receive_late, (self.incarnation, exchange), exchange.connection.request_lane):
             return
-        who = (exchange.connection.client.name, exchange.version)
-        context = self._contexts.get(who)
-        if context is None:
-            context = self._contexts[who] = Context(exchange.version, who[0])
+        context = self._context(exchange)
         if isinstance(exchange.request, InitProducerIdRequest) and exchange.request.transactional_id is None:
             exchange.on_response(self.cluster.new_producer_id())
             return
@@ -130,6 +128,22 @@ class NodeActor(Actor):
             self._answer_metadata(exchange, context)
             return
         self.step(Received(exchange, exchange.request, context))
+
+    def _context(self, exchange: Exchange) -> Context:
+        connection = exchange.connection
+        if connection.name:
+            return Context(exchange.version, connection.client.name, connection=connection.name)
+        who = (connection.client.name, exchange.version)
+        context = self._contexts.get(who)
+        if context is None:
+            context = self._contexts[who] = Context(exchange.version, who[0])
+        return context
+
+    def connection_lost(self, what: tuple[int, str]) -> None:
+        """A client's connection is gone."""
+        incarnation, name = what
+        if incarnation == self.incarnation:
+            self.hand_in(ConnectionLost(name))
 
     def _answer_metadata(self, exchange: Exchange, context: Context) -> None:
         """Metadata is a function of the request, the topics and the nodes; equal responses are made once."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.core.effects import SendRequest
 from rejoin.coordinator.core.inputs import Context, Received
+from rejoin.coordinator.core.share.dead_letters import ENABLE
 from rejoin.coordinator.core.topics.config_requests import AlterOperation, ResourceType
 from rejoin.coordinator.core.topics.configs import RATE_CONFIG
 from rejoin.protocol.message import Response
@@ -75,12 +76,14 @@ class NodeRequest(Requester):
 # -- of an operator
 
 
-def topic_creation(name: str, partitions: int, is_written: bool) -> CreateTopicsRequest:
+def topic_creation(
+    name: str, partitions: int, is_written: bool, *, has_dead_letters: bool = False
+) -> CreateTopicsRequest:
     """Create a topic. What a simulation reads and writes is its own; of other topics nodes need the partitions."""
-    synthetic = () if is_written else (CreatableTopicConfig(name=RATE_CONFIG, value="0"),)
-    topic = CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=synthetic
-    )
+    configs = () if is_written else (CreatableTopicConfig(name=RATE_CONFIG, value="0"),)
+    if has_dead_letters:
+        configs = (*configs, CreatableTopicConfig(name=ENABLE, value="true"))
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1, assignments=(), configs=configs)
     return CreateTopicsRequest(topics=(topic,))
 
 
@@ -90,10 +93,10 @@ def topic_growth(name: str, partitions: int) -> CreatePartitionsRequest:
     return CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False)
 
 
-def group_configuration(group_id: str, settings: Mapping[str, int]) -> IncrementalAlterConfigsRequest:
+def group_configuration(group_id: str, settings: Mapping[str, str]) -> IncrementalAlterConfigsRequest:
     """Give a group settings of its own."""
     configs = tuple(
-        IncrementallyAlterableConfig(name=name, config_operation=AlterOperation.SET, value=str(value))
+        IncrementallyAlterableConfig(name=name, config_operation=AlterOperation.SET, value=value)
         for name, value in settings.items()
     )
     group = IncrementalAlterConfigsResource(resource_type=ResourceType.GROUP, resource_name=group_id, configs=configs)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rejoin.client.core.group.describe import MembershipView
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.consumers import ConsumerActor
+from rejoin.simulation.actors.consumer_process import ConsumerProcess
 from rejoin.simulation.kernel import Millis
 
 
@@ -46,7 +46,7 @@ class ProcessHistory:
         return self._views[count - 1] if count else ProcessView(None)
 
 
-def view_of(consumer: ConsumerActor, before: ProcessView) -> ProcessView:
+def view_of(consumer: ConsumerProcess, before: ProcessView) -> ProcessView:
     """A process as it is now."""
     core = consumer.core
     if core is None:

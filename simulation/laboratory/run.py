@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStopped, ScenarioAction
 from rejoin.journal.recording.recorder import Recorder
-from rejoin.simulation.actors.consumers import ConsumerActor
+from rejoin.simulation.actors.consumer_process import ConsumerProcess
 from rejoin.simulation.kernel import Actor, Millis, SelectiveListener
 from rejoin.simulation.laboratory.group_log import GroupLog
 from rejoin.simulation.laboratory.lag import COMMIT_EVENTS, CommitHistory
@@ -34,7 +34,7 @@ class ObservedSimulation(Simulation):
 
     observer: LaboratoryRun | None = None
 
-    def consumer(self, name: str, like: str | None = None) -> ConsumerActor:
+    def consumer(self, name: str, like: str | None = None) -> ConsumerProcess:
         """A consumer's process, observed from the start."""
         found = super().consumer(name, like)
         if self.observer is not None and found.on_step is None:
@@ -103,14 +103,14 @@ class LaboratoryRun:
 
     # -- observing
 
-    def observe(self, consumer: ConsumerActor) -> None:
+    def observe(self, consumer: ConsumerProcess) -> None:
         """Keep what becomes of a consumer's process from now on."""
         group_id = consumer.config.group_id or ""
         self.processes[consumer.name] = ProcessHistory(group_id)
         self.recorder.add("actors", consumer.name, "consumer", group_id)
         consumer.on_step = self._on_step
 
-    def _on_step(self, consumer: ConsumerActor) -> None:
+    def _on_step(self, consumer: ConsumerProcess) -> None:
         now, history = self.simulation.world.now, self.processes[consumer.name]
         view = view_of(consumer, history.at(now))
         member = view.member

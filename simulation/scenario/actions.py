@@ -7,7 +7,15 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from rejoin.simulation.scenario.durations import Duration, Length
-from rejoin.simulation.scenario.fields import Assignors, Names, NamesOrNone, Part, SettingsByName, names_of
+from rejoin.simulation.scenario.fields import (
+    Assignors,
+    GroupSettings,
+    Names,
+    NamesOrNone,
+    Part,
+    SettingsByName,
+    names_of,
+)
 from rejoin.simulation.scenario.protocols import Protocol
 
 
@@ -174,7 +182,7 @@ class ConfigureGroup(Part):
     """A group gets settings of its own, as an operator gives them (IncrementalAlterConfigs)."""
 
     group: str
-    settings: dict[str, int] = Field(min_length=1)
+    settings: GroupSettings = Field(min_length=1)
 
 
 class GrowTopic(Part):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -39,6 +39,11 @@ def _assignors(value: object) -> object:
     return names
 
 
+def settings_as_text(settings: Mapping[str, bool | int | str]) -> dict[str, str]:
+    """Settings as Kafka's tools write them."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
+
+
 def names_of(value: object) -> Sequence[Any]:
     if not isinstance(value, (str, list, tuple)):
         raise ValueError("expected a name, or a list of names")
@@ -53,6 +58,8 @@ def _settings(value: object) -> object:
 
 SettingsByName = Annotated[dict[str, Any], BeforeValidator(_settings)]
 """Settings of the coordinator under Kafka's names."""
+GroupSettings: TypeAlias = dict[str, bool | int | str]
+"""Settings of a group under Kafka's names."""
 Processing = Annotated[str, BeforeValidator(_processing)]
 Assignors = Annotated[tuple[str, ...], BeforeValidator(_assignors), Field(min_length=1)]
 Names = Annotated[tuple[str, ...], BeforeValidator(names_of), Field(min_length=1)]

@@ -27,8 +27,17 @@ from rejoin.simulation.scenario.actions import (
     StoreOutage,
 )
 from rejoin.simulation.scenario.durations import Duration, Length
-from rejoin.simulation.scenario.fields import Assignors, NamesOrNone, Part, Processing, SettingsByName, names_of
+from rejoin.simulation.scenario.fields import (
+    Assignors,
+    GroupSettings,
+    NamesOrNone,
+    Part,
+    Processing,
+    SettingsByName,
+    names_of,
+)
 from rejoin.simulation.scenario.protocols import Protocol, idle_keys, protocol_mistakes, topics_of
+from rejoin.simulation.scenario.share_groups import ShareSpec, dead_letter_topics
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec, StartSpec, TransformSpec
 
 _STATIC_GROUP: Final = re.compile(r"[a-zA-Z0-9._-]{1,240}")
@@ -58,6 +67,8 @@ class TopicSpec(Part):
     """Time at which the topic's records end; none: at the horizon."""
     created: Duration = 0
     """Time at which the topic is created; its records begin then."""
+    poison: float = Field(default=0.0, ge=0.0, le=1.0)
+    """The share of its records that no handler can handle, drawn by the seed."""
 
 
 class GroupSpec(Part):
@@ -76,6 +87,8 @@ class GroupSpec(Part):
     commit: Literal["auto", "after", "after-async", "before", "none", "transaction"] = "auto"
     transform: TransformSpec | None = None
     """Records to write for each record read; none: nothing."""
+    share: ShareSpec | None = None
+    """The handler of a share group's consumers."""
     processing: Processing = "1ms"
     session_timeout: Duration = 45_000
     heartbeat_interval: Length = 3_000
@@ -95,7 +108,7 @@ class GroupSpec(Part):
     """How long after a fatal error a process is started again."""
     start: StartSpec = StartSpec()
     reset: Literal["earliest", "latest"] = "earliest"
-    settings: dict[str, int] = Field(default={})
+    settings: GroupSettings = Field(default={})
     """Settings that the coordinator has for this group alone, under Kafka's names."""
 
 
@@ -212,9 +225,10 @@ class Scenario(Part):
 
     @property
     def written_topics(self) -> tuple[str, ...]:
-        """The topics with real logs: those with producers, and those to which groups transform."""
+        """The topics with real logs: of producers, of transforms, and of dead letters."""
         topics = [topic for each in self.producers.values() for topic in each.topics]
         topics += [group.transform.to for group in self.groups.values() if group.transform is not None]
+        topics += dead_letter_topics(self)
         return tuple(dict.fromkeys(topics))
 
     def topics_of(self, group_id: str) -> tuple[str, ...]:

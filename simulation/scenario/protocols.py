@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.groups.consumer.regex_resolution import is_valid, matching
 from rejoin.coordinator.core.topics.configs import ConfigError
 from rejoin.coordinator.core.topics.group_configs import check_group, group_definitions
 from rejoin.protocol.units import format_duration
+from rejoin.simulation.scenario.fields import GroupSettings, settings_as_text
+from rejoin.simulation.scenario.mistakes import Mistake
+from rejoin.simulation.scenario.share_groups import SHARE, settings_of_group, share_mistakes
 
 if TYPE_CHECKING:
     from rejoin.simulation.scenario.model import GroupSpec, Scenario
 
-Protocol: TypeAlias = Literal["classic", "consumer"]
+Protocol: TypeAlias = Literal["classic", "consumer", "share"]
 
 CLASSIC_KEYS: Final = ("assignor", "session_timeout", "heartbeat_interval")
 """Keys of a group that only members of the classic protocol have."""
 
 CONSUMER_KEYS: Final = ("remote_assignor", "regex", "settings")
 """Keys of a group that only members of the consumer protocol have."""
-
-
-class Mistake(NamedTuple):
-    """A mistake, and the key at which it is reported."""
-
-    path: tuple[str | int, ...]
-    problem: str
 
 
 def protocols_of(scenario: Scenario, group_id: str) -> dict[Protocol, None]:
@@ -59,6 +55,7 @@ def protocol_mistakes(scenario: Scenario) -> Iterator[Mistake]:
         if "classic" in protocols_of(scenario, name) and group.regex is not None:
             problem = f"group {name} has members that use the classic protocol, which has no regular expressions"
             yield Mistake(("groups", name, "regex"), f"{problem}; say 'protocol: consumer', or name the topics")
+    yield from share_mistakes(scenario)
     yield from _settings_mistakes(scenario)
     for number, event in enumerate(scenario.events):
         change = event.subscribe
@@ -105,9 +102,9 @@ def _session_mistakes(name: str, group: GroupSpec) -> Iterator[Mistake]:
 
 def _settings_mistakes(scenario: Scenario) -> Iterator[Mistake]:
     """Settings that no group can have of its own."""
-    has: dict[str, dict[str, int]] = {}
+    has: dict[str, GroupSettings] = {}
     for name, group in scenario.groups.items():
-        has[name] = dict(group.settings)
+        has[name] = dict(settings_of_group(group))
         if not group.settings:
             continue  # the coordinator's own defaults may lie outside of what a group may have
         yield from _refused(scenario, ("groups", name, "settings"), name, has[name])
@@ -119,11 +116,11 @@ def _settings_mistakes(scenario: Scenario) -> Iterator[Mistake]:
 
 
 def _refused(
-    scenario: Scenario, path: tuple[str | int, ...], group_id: str, settings: Mapping[str, int]
+    scenario: Scenario, path: tuple[str | int, ...], group_id: str, settings: Mapping[str, int | str]
 ) -> Iterator[Mistake]:
     definitions = group_definitions(Settings.model_validate(scenario.coordinator.settings))
     try:
-        check_group({name: str(value) for name, value in settings.items()}, definitions)
+        check_group(settings_as_text(settings), definitions)
     except ConfigError as error:
         yield Mistake(path, f"group {group_id}: {error}")
 
@@ -141,6 +138,8 @@ def idle_keys(scenario: Scenario) -> Iterator[Mistake]:
     for name, group in scenario.groups.items():
         used = protocols_of(scenario, name)
         for key in group.model_fields_set:
+            if SHARE in used:
+                continue
             if key in CLASSIC_KEYS and "classic" not in used:
                 kept_by = {
                     "assignor": "the coordinator assigns; say remote_assignor",

@@ -12,6 +12,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.units import format_duration
+from rejoin.simulation.actors.consumer_process import ConsumerProcess
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.actors.misbehaving_client import commit_from_outside, send_stale_heartbeat
@@ -43,6 +44,7 @@ from rejoin.simulation.scenario.actions import (
     StopConsumers,
     StoreOutage,
 )
+from rejoin.simulation.scenario.fields import settings_as_text
 from rejoin.simulation.scenario.model import any_of
 
 if TYPE_CHECKING:
@@ -112,7 +114,7 @@ class ActionRunner:
     def _in(self, ms: Millis, act: Callable[[], None]) -> None:
         self.world.control(self.world.now + ms, lambda _: act())
 
-    def _each(self, names: tuple[str, ...]) -> list[ConsumerActor]:
+    def _each(self, names: tuple[str, ...]) -> list[ConsumerProcess]:
         return [self.simulation.consumer(name) for name in self._names(names)]
 
     def _names(self, names: tuple[str, ...]) -> Iterator[str]:
@@ -152,7 +154,7 @@ class ActionRunner:
         if what.repeat:
             self._in(what.repeat, lambda: self.deploy(what))
 
-    def _redeploy(self, consumer: ConsumerActor, what: RollingDeploy) -> None:
+    def _redeploy(self, consumer: ConsumerProcess, what: RollingDeploy) -> None:
         self._bounce(consumer, what.down, what.crash)
         if what.protocol is not None:
             consumer.next_config = self.simulation.config_of(consumer, what.protocol)
@@ -164,7 +166,7 @@ class ActionRunner:
         if changes:
             consumer.next_config = (consumer.next_config or consumer.config).model_copy(update=changes)
 
-    def _bounce(self, consumer: ConsumerActor, down: Millis, crash: bool) -> None:
+    def _bounce(self, consumer: ConsumerProcess, down: Millis, crash: bool) -> None:
         """Restart a process; ``down`` counts from the moment at which it begins to stop."""
         if crash:
             consumer.crash()
@@ -173,7 +175,7 @@ class ActionRunner:
         consumer.wanted = True
         self._in(down, lambda: self._start(consumer))
 
-    def _start(self, consumer: ConsumerActor) -> None:
+    def _start(self, consumer: ConsumerProcess) -> None:
         if not consumer.wanted:
             return
         if consumer.is_up and consumer.stopping:
@@ -182,7 +184,7 @@ class ActionRunner:
         else:
             consumer.start()
 
-    def _start_again(self, consumer: ConsumerActor) -> None:
+    def _start_again(self, consumer: ConsumerProcess) -> None:
         consumer.wanted = True
         self._start(consumer)
 
@@ -207,7 +209,7 @@ class ActionRunner:
                 started += 1
 
     @staticmethod
-    def _stop_unwanted(consumer: ConsumerActor) -> None:
+    def _stop_unwanted(consumer: ConsumerProcess) -> None:
         if not consumer.wanted:
             consumer.stop()
 
@@ -300,6 +302,7 @@ class ActionRunner:
         for consumer in self._each(what.who):
             self.simulation.announce(f"the application of {consumer.name} enforces {what.times} rebalances")
             for number in range(what.times):
+                assert isinstance(consumer, ConsumerActor), "members of share groups have no rebalances"
                 self._in(number * what.every, partial(consumer.enforce_rebalance, what.reason))
 
     # -- the network and the cluster
@@ -435,9 +438,10 @@ class ActionRunner:
 
     def configure(self, what: ConfigureGroup) -> None:
         self._catch_up_all()
-        named = ", ".join(f"{name}={value}" for name, value in what.settings.items())
+        settings = settings_as_text(what.settings)
+        named = ", ".join(f"{name}={value}" for name, value in settings.items())
         self.simulation.announce(f"{what.group} gets {named}")
-        self.simulation.cluster.configure_group(what.group, what.settings)
+        self.simulation.cluster.configure_group(what.group, settings)
 
     def grow(self, what: GrowTopic) -> None:
         self._catch_up_all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from rejoin.client.core.consumer import ConsumerCore
 from rejoin.coordinator.core.effects import Append
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.inputs import Received
@@ -185,7 +186,9 @@ class ObservedConsumerGroups:
         if consumer is None or exchange.serial < 0:
             return
         core = consumer.core
-        if core is None or request.topic_partitions is None or core.generation.member_id != request.member_id:
+        if not isinstance(core, ConsumerCore) or request.topic_partitions is None:
+            return
+        if core.generation.member_id != request.member_id:
             return
         if request.member_epoch > 0 and core.generation.generation_id != request.member_epoch:
             return

@@ -321,9 +321,8 @@ MAY_IMPORT = {
         "protocol",
         "coordinator.config",
         "coordinator.core.groups.consumer.regex_resolution",
-        "coordinator.core.topics",
-        "client.assignors.registry",
-        "client.producer_config",
+        *("coordinator.core.groups.share.group_settings", "coordinator.core.topics"),
+        *("client.assignors.registry", "client.producer_config", "client.share_config"),
         "client.workload.processing_time",
         "simulation.actors",
         "simulation.simulation",
@@ -363,13 +362,14 @@ MAY_IMPORT = {
     # The laboratory shows what the rules of reports find, where they are installed.
     "simulation.commands": ("protocol.printable", "journal.segments", "simulation", "pipeline.why.journal"),
     "simulation.search": (
-        *(*OBSERVED, *PLAYED, "transcript", "coordinator.core", "client.assignors.cooperative_sticky"),
+        *(*OBSERVED, *PLAYED, "transcript", "coordinator.core"),
+        *("client.core.consumer", "client.assignors.cooperative_sticky"),
         *("simulation.output", "simulation.search"),
     ),
     # A check says the specification again: it knows states and events.
     "simulation.search.checks": (
         "protocol",
-        "journal.events",
+        *("journal.events", "client.core.consumer"),
         *("coordinator.core.effects", "coordinator.core.snapshots", *GROUP_STATES),
         "simulation.actors",
         "simulation.kernel",

@@ -108,7 +108,8 @@ class Acknowledgements:
 
     def release(self, key: SessionKey, partitions: Iterable[SharedPartition], reason: str) -> None:
         """Release what a member holds of some partitions: its session is gone, for a reason that events name."""
-        for shared in partitions:
+        # A waiting fetch may acquire at once what is released, which changes the order of a session's partitions.
+        for shared in list(partitions):
             led = self._led.get(SharePartitionKey(key.group_id, *shared))
             if led is not None and led.machine.is_active:
                 led.machine.release(_ignored, key.member_id, self._ctx.now, reason)

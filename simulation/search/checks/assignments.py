@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from rejoin.client.core.consumer import ConsumerCore
 from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
@@ -59,7 +60,11 @@ def a_partition_is_assigned_that_was_not_given_up(observed: Observations, event:
     members = None if group is None else group.members
     for other in observed.simulation.consumers.values():
         core = other.core
-        if core is None or other.name == event.client_id or core.config.group_id != event.group_id:
+        if (
+            not isinstance(core, ConsumerCore)
+            or other.name == event.client_id
+            or core.config.group_id != event.group_id
+        ):
             continue
         if core.generation.generation_id != event.generation:
             continue  # it does not know this generation: it is out of the group, or about to rejoin

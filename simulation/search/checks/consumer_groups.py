@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from rejoin.client.core.consumer import ConsumerCore
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerGroupState, ConsumerMemberState
 from rejoin.coordinator.core.snapshots import ConsumerGroupSnapshot
 from rejoin.journal.events.client import PartitionsAssigned
@@ -185,7 +186,11 @@ def a_partition_has_two_owners(observed: Observations, event: PartitionsAssigned
     new = {(topic, index) for topic, indexes in event.partitions.items() for index in indexes}
     for other in observed.simulation.consumers.values():
         core = other.core
-        if core is None or other.name == event.client_id or core.config.group_id != event.group_id:
+        if (
+            not isinstance(core, ConsumerCore)
+            or other.name == event.client_id
+            or core.config.group_id != event.group_id
+        ):
             continue
         member = group.members.get(core.generation.member_id)
         if member is None or member.epoch < 0:
@@ -314,7 +319,7 @@ def a_member_does_not_reach_its_target(observed: Observations) -> Iterator[str]:
                 yield f"{member_id}: {sorted(flat(member.assigned))} of {sorted(flat(member.target))}"
             for consumer in observed.simulation.members_of(group_id):
                 core = consumer.core
-                if core is None or core.generation.member_id != member_id:
+                if not isinstance(core, ConsumerCore) or core.generation.member_id != member_id:
                     continue
                 owned = _groups_of(observed).ids_of(core.assignment())
                 if owned != flat(member.target):

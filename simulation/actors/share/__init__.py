@@ -1,0 +1,1 @@
+"""Consumers of share groups (KIP-932), and what nodes must know for them."""
