@@ -143,8 +143,9 @@ class MemberChanges:
         if len(kinds) == 1 and kinds[0] != AcknowledgeType.RENEW:
             if records.states[at] != ACQUIRED or records.members[at] != self._member:
                 return ErrorCode.INVALID_RECORD_STATE
-            count = records.counts[at]
+            count, since = records.counts[at], self._since(records.locks[at])
             self._begin(RecordChange(batch, first, first, kinds.translate(self._codes(count)), count))
+            self._report(first, first, count, kinds, since)
             return ErrorCode.NONE
         held = self._held(records, at, len(kinds))
         for begin_at, end in _renewed_or_not(kinds[:held]):
