@@ -22,6 +22,7 @@ from rejoin.pipeline.report.parquet_tables import (
     stored,
     write_rows,
 )
+from rejoin.pipeline.share_groups.tables import share_tables, with_share_findings
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
@@ -40,12 +41,15 @@ AT_ONCE: Final = 2
 
 def all_tables() -> Iterable[tuple[str, MakeTable]]:
     """Names of tables with how each is made of the events and the tables before it."""
-    runs, of_transactions = _Once(runs_of), _Once(transaction_tables)
+    runs, of_transactions, of_share_groups = _Once(runs_of), _Once(transaction_tables), _Once(share_tables)
     ranges = _Once(lambda events: _persisted(ranges_by_partition(events, runs(events))))
 
     def all_violations(events: Rows, tables: Mapping[str, Rows]) -> Rows:
         found = violations(events, *(tables[name] for name in ("rebalances", "ownership", "member_sessions")))
         return with_violations(found, tables)
+
+    def all_findings(events: Rows, tables: Mapping[str, Rows]) -> Rows:
+        return with_share_findings(with_findings(findings(tables.__getitem__, events), tables), tables)
 
     return (
         ("streams", lambda events, _: streams(events)),
@@ -62,8 +66,12 @@ def all_tables() -> Iterable[tuple[str, MakeTable]]:
         ("producers", lambda events, _: of_transactions(events)["producers"]),
         ("stable_offsets", lambda events, _: of_transactions(events)["stable_offsets"]),
         ("readers", lambda events, _: of_transactions(events)["readers"]),
+        ("share_deliveries", lambda events, _: of_share_groups(events)["share_deliveries"]),
+        ("share_archived", lambda events, _: of_share_groups(events)["share_archived"]),
+        ("share_windows", lambda events, _: of_share_groups(events)["share_windows"]),
+        ("share_partitions", lambda events, _: of_share_groups(events)["share_partitions"]),
         ("violations", all_violations),
-        ("findings", lambda events, tables: with_findings(findings(tables.__getitem__, events), tables)),
+        ("findings", all_findings),
     )
 
 

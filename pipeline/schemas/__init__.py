@@ -30,6 +30,7 @@ from rejoin.pipeline.columns import (
 from rejoin.pipeline.schemas.groups import BALANCE, MEMBER_SESSIONS, OWNERSHIP_TABLE, PAUSES, REBALANCES
 from rejoin.pipeline.schemas.keys import CONFIDENCE, DAY, GROUP, PARTITION, RUN, TOPIC
 from rejoin.pipeline.schemas.records import COMMITS, PROGRESS, RECORDS, REQUESTS
+from rejoin.pipeline.share_groups.schemas import OF_SHARE_GROUPS
 from rejoin.pipeline.sweep.schemas import SWEEP_RUNS
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 
@@ -190,6 +191,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "progress": PROGRESS,
     "requests": REQUESTS,
     **OF_TRANSACTIONS,
+    **OF_SHARE_GROUPS,
     "violations": VIOLATIONS,
     "findings": FINDINGS,
     "sweep_runs": SWEEP_RUNS,

@@ -12,6 +12,7 @@ from rejoin.pipeline.findings.cause_texts import DEFAULT_REASONS, SHORT_CAUSES, 
 from rejoin.pipeline.findings.finding import RANK
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.observed_rows import short
+from rejoin.pipeline.share_groups.words import summary as share_summary
 from rejoin.pipeline.vocabulary import is_untimed
 from rejoin.pipeline.why.story import GroupStory, Row
 from rejoin.protocol.printable import printable
@@ -117,7 +118,7 @@ def _status(story: GroupStory) -> str:
 def _summary(story: GroupStory) -> str:
     rows = story.rebalances
     if not rows:
-        return "no rebalance seen"
+        return share_summary(story.share_partitions) if story.share_partitions else "no rebalance seen"
     causes = Counter(row["cause"] or "unknown" for row in rows)
     named = ", ".join(f"{number:,} {SHORT_CAUSES.get(cause, cause)}" for cause, number in causes.most_common(4))
     when = period(rows[0]["prepared_at_ms"], max(row["ended_at_ms"] or row["prepared_at_ms"] for row in rows))

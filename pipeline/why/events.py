@@ -12,9 +12,13 @@ from rejoin.pipeline.findings import rows_of
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext
 from rejoin.pipeline.findings.reads import matches, names_read_whole, read_events, with_more
+from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.findings.sums import sums_of
 from rejoin.pipeline.reading.unusual_lines import LineMistake
 from rejoin.pipeline.reading.usual_lines import read_rows, rows_of_events
+from rejoin.pipeline.share_groups.findings import share_findings
+from rejoin.pipeline.share_groups.histories import READ as OF_SHARE_GROUPS
+from rejoin.pipeline.share_groups.histories import tables_of as share_tables
 from rejoin.pipeline.tables.groups import balance, member_sessions, ownership, pauses
 from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED
 from rejoin.pipeline.tables.groups.rebalances import EVENTS_READ, rebalances_of_group
@@ -23,7 +27,7 @@ from rejoin.pipeline.why.story import Row
 
 _READ_ONE_BY_ONE: Final = names_read_whole()
 _OF_COORDINATORS: Final = frozenset((*FOLLOWED, *_READ_ONE_BY_ONE, "static_member_restored", "group_created"))
-READ_EVENTS: Final = _OF_COORDINATORS | pauses.READS.keys()
+READ_EVENTS: Final = _OF_COORDINATORS | pauses.READS.keys() | frozenset(OF_SHARE_GROUPS)
 """The events that are looked at."""
 _OF_CONSUMERS: Final = ("partitions_assigned", "revocation_completed")
 _IDENTITY: Final = ("run_id", "source", "node", "seq")
@@ -64,7 +68,14 @@ def findings_of(
         "progress": progress,
         "event": with_more(row for row in events if row["group_id"] in (group_id, None) and matches(row, seen)),
     }
-    return list(rows_of(GroupHistory.of(run, group_id, rows)))
+    found = [*rows_of(GroupHistory.of(run, group_id, rows)), *share_findings(share_tables_of(group_id, events, end_ms))]
+    return sorted(found, key=order)
+
+
+def share_tables_of(group_id: str, events: Iterable[Row], end_ms: int) -> dict[str, list[Row]]:
+    """Rows of the tables of share groups, of one group."""
+    ours = [row for row in events if row["group_id"] == group_id and row["event"] in OF_SHARE_GROUPS]
+    return share_tables(ours, {row["run_id"]: end_ms for row in ours})
 
 
 def consumers_report(group_id: str, events: Iterable[Row]) -> bool:

@@ -50,6 +50,8 @@ class GroupStory:
     """From when to when the source has anything; none where it does not say."""
     costs_are_upper_bounds: bool = False
     """Whether no consumer reported its pauses, so that all members count for the whole of each rebalance."""
+    share_partitions: Sequence[Row] = ()
+    """Of a share group: rows of ``share_partitions``."""
     read: Sequence[str] = ()
     """How much of the source was used, where it is logs."""
 

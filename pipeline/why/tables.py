@@ -26,7 +26,7 @@ _OF_REBALANCES: Final = (
 _OF_SESSIONS: Final = (
     *("run_id", "group_id", "member_id", "group_instance_id", "client_id", "joined_at_ms", "ended_at_ms", "end"),
 )
-_NOT_IN_ALL: Final = ("streams", "pauses")
+_NOT_IN_ALL: Final = ("streams", "pauses", "share_partitions")
 """Tables that an earlier version may not have written."""
 
 
@@ -52,18 +52,24 @@ class TablesSource:
         sessions: dict[tuple[str, str], list[Row]] = {}
         for row in self._sessions(None):
             sessions.setdefault((row["run_id"], row["group_id"]), []).append(row)
-        return [
-            status_after(group_id, row, numbers[group_id], sessions.get((row["run_id"], group_id), ()))
-            for group_id, row in sorted(newest.items())
-        ]
+        known = {
+            group_id: status_after(group_id, row, numbers[group_id], sessions.get((row["run_id"], group_id), ()))
+            for group_id, row in newest.items()
+        }
+        for row in self._read("share_partitions", None, ["group_id"]):
+            # Share groups have no rebalances.
+            known.setdefault(row["group_id"], GroupStatus(row["group_id"], rebalances=0))
+        return [known[group_id] for group_id in sorted(known)]
 
     def story(self, group_id: str) -> GroupStory:
         """All about one group: of the run that began last, where there are several."""
         rows = self._rebalances(group_id)
-        if not rows:
+        shared = self._read("share_partitions", pc.field("group_id") == group_id)
+        if not rows and not shared:
             known = [each.group_id for each in self.groups()]
             raise unknown_group(group_id, known, self._where)
-        runs = list(dict.fromkeys(row["run_id"] for row in rows))
+        began = sorted(shared, key=lambda row: row["first_at_ms"] or 0)
+        runs = list(dict.fromkeys(row["run_id"] for row in rows or began))
         rows = [row for row in rows if row["run_id"] == runs[-1]]
         notes = [f"the newest of {len(runs)} runs, {runs[-1]}"] if len(runs) > 1 else []
         findings = [
@@ -72,14 +78,16 @@ class TablesSource:
             if row["run_id"] == runs[-1] and group_id in {row["group_id"], *(row["groups"] or ())}
         ]
         sessions = self._sessions(group_id)
+        of_run = [row for row in sessions if row["run_id"] == runs[-1]]
         return GroupStory(
-            status_after(group_id, rows[-1], len(rows), (row for row in sessions if row["run_id"] == runs[-1])),
+            status_after(group_id, rows[-1], len(rows), of_run) if rows else GroupStatus(group_id, rebalances=0),
             rows,
             findings,
             names_of(sessions),
             notes,
             recorded=self._recorded(runs[-1]),
             costs_are_upper_bounds=not self._reported(runs[-1], group_id),
+            share_partitions=[row for row in shared if row["run_id"] == runs[-1]],
         )
 
     def findings(self) -> list[Row]:

@@ -383,6 +383,7 @@ MAY_IMPORT = {
     "pipeline.spark": ("pipeline.spark",),
     "pipeline.schemas": (
         *("journal.events.fields", "pipeline.columns", "pipeline.schemas", "pipeline.sweep.schemas"),
+        "pipeline.share_groups.schemas",
         "pipeline.transactions.schemas",
     ),
     # The page that steps through a report's groups.
@@ -430,9 +431,14 @@ MAY_IMPORT = {
         "pipeline.reading",
         "pipeline.report",
         "pipeline.schemas",
+        "pipeline.share_groups",
         "pipeline.tables",
         "pipeline.transactions",
         "protocol.printable",
+    ),
+    "pipeline.share_groups": (
+        *("journal.events.fields", *TABLE_WORDS, "pipeline.columns", "pipeline.findings", "pipeline.share_groups"),
+        *("pipeline.tables", "pipeline.transactions.on_spark"),
     ),
     "pipeline.transactions": (
         "journal.events.fields",
@@ -444,7 +450,7 @@ MAY_IMPORT = {
     ),
     "pipeline.incremental": (
         *(*TABLE_WORDS, "pipeline.findings", "pipeline.incremental", "pipeline.schemas", "pipeline.tables"),
-        "pipeline.transactions",
+        *("pipeline.share_groups", "pipeline.transactions"),
     ),
     "pipeline.watch": (
         "journal",
@@ -467,7 +473,7 @@ MAY_IMPORT = {
     "pipeline.why": (
         *("protocol.printable", "pipeline.kafka_cluster", "pipeline.findings", "pipeline.watch.service"),
         *(*TABLE_WORDS, "pipeline.instants", "pipeline.reading", "pipeline.tables.groups", "pipeline.why"),
-        *("journal.reader", "journal.segments"),
+        *("journal.reader", "journal.segments", "pipeline.share_groups"),
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.
     "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.columns", "pipeline.spark", "pipeline.sweep"),

@@ -27,6 +27,7 @@ from rejoin.pipeline.schemas import EVENTS, QUARANTINE, TABLES
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests import paths
+from tests.pipeline.share_groups import lives as share_lives
 from tests.pipeline.tables.test_tables import events_of_scenes
 from tests.pipeline.transactions import lives
 from tests.pipeline.transactions.lives import lines_of
@@ -71,10 +72,13 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
     with (tmp_path / "run.jsonl").open("a") as journal:
         journal.write("not a row\n")
     (tmp_path / "producers.jsonl").write_text(lines_of(lives.too_slow))
+    (tmp_path / "shares.jsonl").write_text(share_lives.lines_of(share_lives.slow_handler).replace('"run"', '"shares"'))
     compared = RowEncoder("compared", "simulation", "outside").encode(1, 70_000, COMPARED)
     (tmp_path / "readers.jsonl").write_bytes(compared + b"\n")
     pq.write_table(events_of_scenes(), tmp_path / "scenes.parquet")
-    inputs = [tmp_path / name for name in ("run.jsonl", "producers.jsonl", "readers.jsonl", "scenes.parquet")]
+    inputs = [
+        tmp_path / name for name in ("run.jsonl", "producers.jsonl", "readers.jsonl", "shares.jsonl", "scenes.parquet")
+    ]
     small = make_report(inputs, tmp_path / "small")
     large = make_report(inputs, tmp_path / "large", spark=spark)
     assert [each.findings for each in small.parts] == [each.findings for each in large.parts]
@@ -85,6 +89,7 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
     found = rows_of(tmp_path / "small" / "tables")
     assert found == rows_of(tmp_path / "large" / "tables")
     assert sum("output-lost" in row for row in found["findings"]) == 1
+    assert sum("record-locks-expired" in row for row in found["findings"]) == 1
     assert {name for name, rows in found.items() if not rows} <= {"requests", "violations", "progress", "records"}
 
 

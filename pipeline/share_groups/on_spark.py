@@ -1,0 +1,46 @@
+"""Drives the functions of share groups on Spark: each group is a task's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from rejoin.pipeline.share_groups.findings import is_suspicious
+from rejoin.pipeline.share_groups.histories import COLUMNS, READ, tables_of
+from rejoin.pipeline.share_groups.schemas import OF_SHARE_GROUPS
+
+MOST: Final = 100_000
+"""Rows of a table that rules look at; of very many the first."""
+
+
+def table_of(name: str, events: DataFrame) -> DataFrame:
+    """One of the tables of share groups."""
+    ends = events.groupBy("run_id").agg(fn.max("at_ms").alias("ends_at_ms"))
+    ours = events.where(fn.col("event").isin(*READ) & fn.col("group_id").isNotNull()).select(*COLUMNS)
+    rows = ours.join(fn.broadcast(ends), "run_id")
+    schema = from_arrow_schema(OF_SHARE_GROUPS[name])
+    return rows.groupBy("run_id", "group_id").applyInArrow(_made(name), schema=schema)
+
+
+def _made(name: str) -> Callable[[pa.Table], pa.Table]:
+    def made(table: pa.Table) -> pa.Table:
+        rows = table.to_pylist()
+        ends = {row["run_id"]: row["ends_at_ms"] for row in rows}
+        return pa.Table.from_pylist(tables_of(rows, ends)[name], schema=OF_SHARE_GROUPS[name])
+
+    return made
+
+
+def suspicious(name: str, table: DataFrame) -> pa.Table:
+    """Rows of a table that rules look at."""
+
+    def only(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.filter(pa.array([is_suspicious(name, row) for row in batch.to_pylist()], pa.bool_()))
+
+    return table.mapInArrow(only, table.schema).limit(MOST).toArrow()
