@@ -26,8 +26,11 @@ from rejoin.pipeline.findings.table import are_commits, joined, judged, rows_by_
 from rejoin.pipeline.incremental.group_states import GroupStates
 from rejoin.pipeline.incremental.groups import READ, Groups, Key, StepRows, is_of
 from rejoin.pipeline.incremental.runs import SCHEMA, ObservedRuns, Waits
+from rejoin.pipeline.incremental.share_groups import IncrementalShareGroups
 from rejoin.pipeline.incremental.table_files import TableFiles
 from rejoin.pipeline.incremental.transactions import Producers
+from rejoin.pipeline.share_groups.findings import share_findings
+from rejoin.pipeline.share_groups.schemas import OF_SHARE_GROUPS
 from rejoin.pipeline.tables.groups.rebalance_events import OPEN
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 from rejoin.pipeline.transactions.tables import findings_about, groups_by_topic
@@ -36,8 +39,8 @@ LOOK_BACK_MS: Final = 86_400_000
 """Rules look at what was in the last day; a finding from before stays as it was."""
 SHARE_OF_SAVING: Final = 0.05
 """Of the time at the most goes into keeping the state."""
-NAMES: Final = (*READ, *OF_TRANSACTIONS, "findings")
-_VERSION: Final = 2
+NAMES: Final = (*READ, *OF_TRANSACTIONS, *OF_SHARE_GROUPS, "findings")
+_VERSION: Final = 3
 _LOOKED_AT: Final = ("rebalances", "member_sessions", "pauses", "balance")
 """Tables whose settled rows rules look at, a day long."""
 _BEGINS: Final = {
@@ -76,6 +79,7 @@ class IncrementalTables:
         self._groups = Groups(self._runs)
         self._states = GroupStates()
         self._producers = Producers(self._runs)
+        self._share_groups = IncrementalShareGroups(self._runs)
         self._open = {name: _schema(name).empty_table() for name in NAMES}
         """Rows that are not settled, of all groups."""
         self._history = {name: _schema(name).empty_table() for name in _LOOKED_AT}
@@ -101,7 +105,8 @@ class IncrementalTables:
         keys = self._groups.add(new, concerned, everything=everything)
         self._count_commits(new)
         settled = self._producers.add(new, everything=everything)
-        self._open |= self._producers.tables()
+        settled |= self._share_groups.add(new, everything=everything)
+        self._open |= self._producers.tables() | self._share_groups.tables()
         ended = _schema("rebalances").empty_table()
         if keys:
             rows = self._groups.make(keys)
@@ -118,7 +123,12 @@ class IncrementalTables:
     @property
     def kept(self) -> dict[str, pa.Table]:
         """All that is kept for later steps, but for rows of tables that rules look at."""
-        return {**self._groups.kept, "producers": self._producers.kept, "commits": self._commits}
+        return {
+            **self._groups.kept,
+            "producers": self._producers.kept,
+            "share_groups": self._share_groups.kept,
+            "commits": self._commits,
+        }
 
     def count(self, name: str) -> int:
         """How many rows a table has."""
@@ -198,6 +208,7 @@ class IncrementalTables:
             lambda: groups_by_topic(sessions.select([*_GROUP, "topics"]).to_pylist()),
             self._rebalances_of,
         )
+        about += share_findings(self._share_groups.to_judge())
         return pa.concat_tables([found, pa.Table.from_pylist(about, found.schema)])
 
     def _rebalances_of(self, groups: Iterable[str]) -> list[Row]:
@@ -227,6 +238,7 @@ class IncrementalTables:
             "groups": self._groups.as_json(),
             "states": self._states.as_json(),
             "producers": self._producers.as_json(),
+            "share_groups": self._share_groups.as_json(),
         }
         (aside / "state.json").write_bytes(orjson.dumps(known))
         kept = self._folder / "state"
@@ -254,6 +266,7 @@ class IncrementalTables:
             **{f"open-{name}": table for name, table in self._open.items()},
             **{f"history-{name}": table for name, table in self._history.items()},
             **{f"producers-{name}": table for name, table in self._producers.as_tables().items()},
+            **{f"shares-{name}": table for name, table in self._share_groups.as_tables().items()},
             "runs": self._runs.events,
             "owned": self._owned,
             "commits": self._commits,
@@ -279,6 +292,7 @@ class IncrementalTables:
         self._groups.restore(known["groups"], read["kept"])
         self._states.restore(known["states"])
         self._producers.restore(known["producers"], read["producers"])
+        self._share_groups.restore(known["share_groups"], read["shares"])
         self._open, self._history = dict(read["open"]), dict(read["history"])
         self._owned, self._commits = read["owned"][""], read["commits"][""]
         self._minutes, self._judged = read["minutes"][""], read["judged"][""]

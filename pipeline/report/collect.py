@@ -16,12 +16,23 @@ from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import RunContext, short
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.findings.sums import KINDS, sums_of
-from rejoin.pipeline.report.data import FINEST, LEAST_MS, MOST_INTERVALS, GroupReport, Intervals, Report, Row
+from rejoin.pipeline.report.data import (
+    FINEST,
+    LEAST_MS,
+    MOST_INTERVALS,
+    GroupReport,
+    Intervals,
+    Report,
+    Row,
+    ShareGroupReport,
+)
 from rejoin.pipeline.report.defaults import MOST_GROUPS
 from rejoin.pipeline.report.lag import fill_lag
 from rejoin.pipeline.report.shown import Key, ShownGroups, StoredTables, all_rows, by_group
 from rejoin.pipeline.report.tables import AT_ONCE
 from rejoin.pipeline.report.transactions import collect_transactions, order_of_violations
+from rejoin.pipeline.share_groups.histories import begin_of
+from rejoin.pipeline.share_groups.words import late_deliveries
 from rejoin.pipeline.tables.common import GROUP
 from rejoin.pipeline.tables.groups.rows import TopicPartition
 from rejoin.pipeline.tables.whole_groups import values_of
@@ -114,6 +125,7 @@ def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables
         lambda: fill_lag(made, shown, tables),
         lambda: _fill_lists(made, shown, tables),
         lambda: _fill_counts(made, shown, tables),
+        lambda: _fill_shares(made, shown, tables),
     )
     with ThreadPoolExecutor(AT_ONCE, "charts") as pool:
         for part in [pool.submit(each) for each in parts]:
@@ -143,6 +155,17 @@ def _fill_lists(made: dict[Key, GroupReport], shown: ShownGroups, tables: Stored
 def _fill_counts(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
     for key, rows in shown.rows(tables, "progress", (*GROUP, "twice", "lost")).items():
         made[key].counts = {"duplicates": sum(r["twice"] for r in rows), "lost": sum(r["lost"] for r in rows)}
+
+
+def _fill_shares(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
+    partitions = shown.rows(tables, "share_partitions")
+    shared = ShownGroups({key: shown.spans[key] for key in partitions})
+    windows, deliveries = (shared.rows(tables, name) for name in ("share_windows", "share_deliveries"))
+    for key, rows in partitions.items():
+        held = sorted(deliveries.get(key, ()), key=begin_of)
+        moved = sorted(windows.get(key, ()), key=lambda row: (row["at_ms"], row["seq"]))
+        in_order = sorted(rows, key=lambda row: (-(row["in_flight"] or 0), row["topic"], row["partition"]))
+        made[key].shares = ShareGroupReport(in_order, moved, held, late_deliveries(held))
 
 
 def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
@@ -361,6 +384,7 @@ _TIMES: Final = (
     ("member_sessions", "joined_at_ms", "ended_at_ms"),
     ("ownership", "from_ms"),
     ("commits", "at_ms"),
+    ("share_partitions", "first_at_ms", "last_at_ms"),
     ("findings", "from_ms"),
     ("violations", "at_ms"),
 )

@@ -111,6 +111,18 @@ def varints(numbers: Ints) -> bytes:
     return out.tobytes()
 
 
+@dataclass(frozen=True, slots=True)
+class ShareGroupReport:
+    """The records of a share group: rows of its tables, by time."""
+
+    partitions: Sequence[Row]
+    windows: Sequence[Row]
+    """Those that have the window."""
+    deliveries: Sequence[Row]
+    late: Sequence[Row]
+    """Deliveries that came again or did not end well, the most often delivered first."""
+
+
 @dataclass(slots=True)
 class GroupReport:
     """One group of one run."""
@@ -149,6 +161,8 @@ class GroupReport:
     """Instant, lag of all partitions as far as commits show it."""
     balance: Sequence[Row] = ()
     requests: Sequence[Row] = ()
+    shares: ShareGroupReport | None = None
+    """Of a share group alone."""
     counts: Row = field(default_factory=dict)
     """``members`` (the most at a time), ``duplicates``, ``lost`` records where that is known, ``sources``."""
 

@@ -170,7 +170,7 @@ def _producer(row: Row) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
+class LogScale:
     """Instants and offsets to places in the drawing."""
 
     from_ms: int
@@ -189,7 +189,7 @@ def _chart(report: TransactionsReport, log: LogChart) -> str:
     rows = log.samples
     least = min(row["last_stable_offset"] for row in rows)
     most = max(row["end_offset"] for row in rows)
-    scale = _Scale(report.from_ms, report.to_ms, least, most)
+    scale = LogScale(report.from_ms, report.to_ms, least, most)
     stable = list(_stable(rows, report.to_ms))
     ends = [(row["at_ms"], row["end_offset"]) for row in rows]
     ends.append((report.to_ms, ends[-1][1]))
@@ -207,9 +207,9 @@ def _chart(report: TransactionsReport, log: LogChart) -> str:
         f'<div class="axis"><span>{most:,}</span><span>{least:,}</span></div>'
         f'<svg viewBox="0 0 {WIDTH} {height}" style="height:{height}px" preserveAspectRatio="none" role="img" '
         f'aria-label="{_text(label)}"><line x1="0" x2="{WIDTH}" y1="{HEIGHT}" y2="{HEIGHT}"/>'
-        f'<polygon class="gap" points="{_points(area, scale)}"/>'
-        f'<polyline class="end" points="{_points(ends, scale)}"/>'
-        f'<polyline class="stable" points="{_points(stable, scale)}"/>'
+        f'<polygon class="gap" points="{points(area, scale)}"/>'
+        f'<polyline class="end" points="{points(ends, scale)}"/>'
+        f'<polyline class="stable" points="{points(stable, scale)}"/>'
         f"{''.join(_span(row, report.to_ms, scale, lanes[row['producer_id']]) for row in log.spans)}</svg>"
         f'<div class="times"><span>{_moment(report.from_ms)}</span><span>{_moment(report.to_ms)}</span></div></figure>'
     )
@@ -225,7 +225,7 @@ def _stable(rows: Sequence[Row], to_ms: int) -> Iterator[tuple[int, int]]:
             yield until, offset
 
 
-def _span(row: Row, to_ms: int, scale: _Scale, lane: int) -> str:
+def _span(row: Row, to_ms: int, scale: LogScale, lane: int) -> str:
     begin, end = row["opened_at_ms"], row["marker_at_ms"] or to_ms
     kind = "hanging" if row["coordinated"] is False else row["outcome"]
     kind = "open" if kind == "preparing" or (row["marker_at_ms"] is None and kind != "hanging") else kind
@@ -239,8 +239,9 @@ def _span(row: Row, to_ms: int, scale: _Scale, lane: int) -> str:
     )
 
 
-def _points(points: Iterable[tuple[int, int]], scale: _Scale) -> str:
-    return " ".join(f"{scale.x(at)},{scale.y(offset)}" for at, offset in points)
+def points(places: Iterable[tuple[int, int]], scale: LogScale) -> str:
+    """Instants and offsets as the points of a line."""
+    return " ".join(f"{scale.x(at)},{scale.y(offset)}" for at, offset in places)
 
 
 def _moment(at_ms: int) -> str:

@@ -36,10 +36,12 @@ MOST_RECORDS: Final = 100
 
 def _expired(run: ShareGroupOfRun) -> Iterator[Finding]:
     """Locks that ran out: by what the member did meanwhile."""
+    expired = [row for row in run.deliveries if row["end"] == "lock-expired"]
+    # A member's last delivery is one as those before it.
+    usual = {row["member_id"]: _kind(row) for row in expired if _kind(row) != HOLDER_GONE}
     by_kind: dict[str, list[Row]] = defaultdict(list)
-    for row in run.deliveries:
-        if row["end"] == "lock-expired":
-            by_kind[_kind(row)].append(row)
+    for row in expired:
+        by_kind[usual.get(row["member_id"], HOLDER_GONE) if _kind(row) == HOLDER_GONE else _kind(row)].append(row)
     for kind, rows in by_kind.items():
         yield _locks_expired(run, kind, rows)
 
@@ -54,7 +56,7 @@ def _kind(row: Row) -> str:
 def _locks_expired(run: ShareGroupOfRun, kind: str, rows: Sequence[Row]) -> Finding:
     worst = max(rows, key=lambda row: (row["delivery_count"], -row["first_offset"]))
     place, offset = place_of(worst), worst["first_offset"]
-    ours = [row for row in run.covering(place, offset) if row["end"] == "lock-expired" and _kind(row) == kind]
+    ours = [row for row in rows if place_of(row) == place and row["first_offset"] <= offset <= row["last_offset"]]
     deliveries = worst["delivery_count"]
     lock_ms = worst["lock_ms"] or worst["held_ms"] or 0
     members = sorted({row["member_id"] for row in rows})

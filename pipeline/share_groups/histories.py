@@ -236,9 +236,9 @@ class ShareGroupHistory:
             "share_archived": self._archived,
             "share_windows": self._window_rows,
         }
-        return made | {"share_partitions": sums_of(made, self._standing())}
+        return made | {"share_partitions": sums_of(made, self.standing())}
 
-    def _standing(self) -> dict[Place, tuple[int, int, int]]:
+    def standing(self) -> dict[Place, tuple[int, int, int]]:
         """Starts that stand when the run ends: since when, for how long, and how far the ends have moved."""
         return {
             place: (each.since_ms, self._ends_at_ms - each.since_ms, (each.end or 0) - (each.end_then or 0))
@@ -254,7 +254,7 @@ class ShareGroupHistory:
         until_ms = self._ends_at_ms if ended is None else ended["at_ms"]
         said = None if ended is None or ended["event"] not in _ENDS else ended["held_ms"]
         length_ms = None if begin is None else until_ms - begin
-        fetched_at_ms = delivery.next_fetch_at_ms
+        fetched_at_ms = delivery.next_fetch_at_ms if delivery.end == LOCK_EXPIRED else None
         return self._key | {
             "day": date_of(known["at_ms"] if begin is None else begin),
             **{name: known[name] for name in ("topic", "partition", "member_id", "delivery_count")},

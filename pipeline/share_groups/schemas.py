@@ -52,8 +52,8 @@ SHARE_DELIVERIES: Final = table(
     column(
         "next_fetch_ms",
         LONG,
-        "From the acquisition until the same member acquired records again, of any partition; null if it did not "
-        "within ten minutes.",
+        "Where the lock expired: from the acquisition until the member acquired records again, of any partition; null "
+        "if it did not within ten minutes.",
     ),
     CONFIDENCE,
     *_PLACE,

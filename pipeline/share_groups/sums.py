@@ -56,8 +56,15 @@ def sums_of(
         _raise(found, "longest_stood_ms", row["stood_ms"])
         found |= {name: row[name] for name in _NEWEST if row[name] is not None}
     for key, row in sums.items():
-        row.update(zip(_STANDING, (standing or {}).get(key[2:], (None, None, None)), strict=True))
+        row.update(standing_in(standing or {}, key[2:]))
     return [sums[key] for key in sorted(sums)]
+
+
+def standing_in(
+    standing: Mapping[tuple[str, int], tuple[int, int, int]], place: tuple[str, int]
+) -> dict[str, int | None]:
+    """Columns of a share-partition about a start that stands."""
+    return dict(zip(_STANDING, standing.get(place, (None, None, None)), strict=True))
 
 
 def together(before: Row | None, after: Row) -> dict[str, Any]:

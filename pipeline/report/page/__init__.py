@@ -25,6 +25,7 @@ from rejoin.pipeline.report.data import (
     unread_files,
     why_after_removal,
 )
+from rejoin.pipeline.report.page import share_groups
 from rejoin.pipeline.report.page.chart import chart_of
 from rejoin.pipeline.report.page.findings import (
     findings_html,
@@ -204,12 +205,14 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
         lanes = "the lanes are members" if group.sessions else "there is no chart of owners"
         yield f'<p class="soft">The input does not say who owned which partition: {lanes}.</p>'
     yield from findings_html(group.findings, index if is_drawn else None, group)
+    if group.shares is not None:
+        yield from share_groups.section(group, group.shares)
     if group.rebalances:
         total = count(len(group.rebalances), "rebalance") + (
             f" ({group.inferred:,} inferred)" if group.inferred else ""
         )
         yield f"<details data-rebalances><summary>{total}, one by one</summary></details>"
-    else:
+    elif group.shares is None:
         yield '<p class="soft">No rebalance.</p>'
     if group.pauses:
         body = [
