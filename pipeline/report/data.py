@@ -117,7 +117,7 @@ class ShareGroupReport:
 
     partitions: Sequence[Row]
     windows: Sequence[Row]
-    """Those that have the window."""
+    """Rows of share_windows."""
     deliveries: Sequence[Row]
     late: Sequence[Row]
     """Deliveries that came again or did not end well, the most often delivered first."""
