@@ -31,6 +31,7 @@ from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener,
 from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
 from rejoin.simulation.output.ownership import Ownership
+from rejoin.simulation.output.share_records import ShareAccounting
 from rejoin.simulation.scenario.fields import settings_as_text
 from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, Scenario
 from rejoin.simulation.scenario.protocols import Protocol, protocols_of
@@ -72,8 +73,9 @@ class Simulation:
         self.cluster = _cluster(world, self.disk, coordinator, settings)
         self.consumers: dict[str, ConsumerProcess] = {}
         self.accounting = Accounting(self._written_by, scenario.late)
+        self.shares = ShareAccounting(self._written_by, scenario.late)
         self.ownership = Ownership(keep=keep)
-        self._handlers = {**self.accounting.handlers, **self.ownership.handlers}
+        self._handlers = {**self.accounting.handlers, **self.shares.handlers, **self.ownership.handlers}
         self.protocols: dict[str, Protocol] = {name: group.protocol for name, group in scenario.groups.items()}
         """By group: the protocol that consumers start with by now."""
         self.producers: dict[str, list[ProducerActor]] = {}
@@ -307,12 +309,15 @@ class Simulation:
         return self.cluster.topics[topic].end(partition, at)
 
     def lag(self, group_id: str) -> int:
-        """How many records are written and not committed."""
+        """How many records are written and not committed, or in a share group not accepted or archived."""
         behind = 0
+        shares = is_share_group(self.scenario.groups[group_id])
         for topic in self.scenario.topics_of(group_id):
             for index in range(len(self.cluster.topics[topic].partitions)):
                 ledger = self.accounting.ledgers.get((group_id, topic, index))
                 committed = 0 if ledger is None else (ledger.committed or 0)
+                if shares:
+                    committed = self.shares.settled(group_id, topic, index)
                 behind += max(0, self.cluster.topics[topic].end(index, self.world.now) - committed)
         return behind
 

@@ -12,11 +12,13 @@ from rich.table import Table
 
 from rejoin.protocol.printable import printable
 from rejoin.simulation.output.produced_records import PRODUCER_ROWS
+from rejoin.simulation.output.share_records import SHARE_ROWS
 from rejoin.simulation.output.summary import ROWS, Summary
 from rejoin.simulation.output.transformed_records import READER_ROWS, TRANSACTION_ROWS
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import GroupSpec, Scenario
 from rejoin.simulation.scenario.reading import BadScenario, checked
+from rejoin.simulation.scenario.share_groups import ShareSpec
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec, TransformSpec
 
 
@@ -58,6 +60,8 @@ def _parts(data: dict[str, Any]) -> Iterator[tuple[str, type[BaseModel], dict[st
         yield name, GroupSpec, group
         if group.get("transform") is not None:
             yield name, TransformSpec, group["transform"]
+        if group.get("share") is not None:
+            yield name, ShareSpec, group["share"]
     for name, producers in data.get("producers", {}).items():
         yield name, ProducerSpec, producers
     for name, reader in data.get("readers", {}).items():
@@ -122,6 +126,9 @@ def _lines(summaries: list[Summary]) -> Iterator[tuple[str, str, list[str]]]:
     for part in first.groups:
         for label, value in ROWS:
             yield part, label, [str(value(summary.groups[part])) for summary in summaries]
+        if any(part in summary.shares for summary in summaries):
+            for label, shared in SHARE_ROWS:
+                yield part, label, [str(shared(summary.shares[part])) for summary in summaries]
         if any(part in summary.transactions for summary in summaries):
             for label, count in TRANSACTION_ROWS:
                 found = [summary.transactions.get(part) for summary in summaries]

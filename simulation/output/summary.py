@@ -18,6 +18,7 @@ from rejoin.journal.events.coordinator import (
 from rejoin.journal.timeline_lines import span
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.output.produced_records import PRODUCER_ROWS, ProducerSummary, logged_records, summarise_producer
+from rejoin.simulation.output.share_records import SHARE_ROWS, ShareSummary, summarise_shares
 from rejoin.simulation.output.transformed_records import (
     READER_ROWS,
     TRANSACTION_ROWS,
@@ -27,6 +28,7 @@ from rejoin.simulation.output.transformed_records import (
     summarise_transactions,
 )
 from rejoin.simulation.scenario.model import GroupSpec
+from rejoin.simulation.scenario.share_groups import share_groups
 from rejoin.simulation.scenario.writers import ReaderSpec
 from rejoin.simulation.simulation import Simulation
 
@@ -90,6 +92,8 @@ class Summary:
     transactions: dict[str, TransactionSummary] = field(default_factory=dict)
     """By group, of those that commit in transactions."""
     readers: dict[str, ReaderSummary] = field(default_factory=dict)
+    shares: dict[str, ShareSummary] = field(default_factory=dict)
+    """By group, of share groups."""
 
 
 class SummaryCounter:
@@ -149,6 +153,12 @@ def summarise(simulation: Simulation, counter: SummaryCounter) -> Summary:
         group.lost += sum(gap.end - gap.start for gap in ledger.lost())
         reached = ledger.spans[-1].end if ledger.spans else (ledger.first or 0)
         group.behind += max(0, simulation.cluster.topics[topic].end(partition, now) - reached)
+    for (group_id, topic, partition), shared in simulation.shares.ledgers.items():
+        group = counter.group(group_id)
+        group.processed += len(shared.accepted)
+        group.twice += shared.twice
+        group.late += shared.late
+        group.behind += max(0, simulation.cluster.topics[topic].end(partition, now) - shared.settled)
     ordered = {group_id: counter.group(group_id) for group_id in simulation.scenario.groups}
     readers = {name: summarise_reader(simulation, reader) for name, reader in simulation.readers.items()}
     for group_id, spec in simulation.scenario.groups.items():
@@ -171,6 +181,10 @@ def summarise(simulation: Simulation, counter: SummaryCounter) -> Summary:
             if group.commit == "transaction"
         },
         readers,
+        {
+            group_id: summarise_shares(simulation.shares.of_group(group_id))
+            for group_id in share_groups(simulation.scenario)
+        },
     )
 
 
@@ -209,6 +223,8 @@ def show(summary: Summary) -> list[str]:
     for group_id, group in summary.groups.items():
         lines.append(f"{group_id}, {span(summary.horizon_ms)}, seed {summary.seed}")
         lines += _lines(ROWS, group)
+        if group_id in summary.shares:
+            lines += _lines(SHARE_ROWS, summary.shares[group_id])
         if group_id in summary.transactions:
             lines += _lines(TRANSACTION_ROWS, summary.transactions[group_id])
     for name, producer in summary.producers.items():

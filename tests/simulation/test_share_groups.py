@@ -11,11 +11,15 @@ from rejoin.journal.events.share_partitions import (
     ShareLocksExpired,
     ShareRecordsAcknowledged,
     ShareRecordsAcquired,
+    ShareRecordsArchived,
     ShareRecordsDeadLettered,
     ShareRecordsReleased,
 )
 from rejoin.journal.events.simulation import ConsumerFailed
 from rejoin.simulation.kernel import Actor, Millis
+from rejoin.simulation.output.compare import compare, parse_axis
+from rejoin.simulation.output.share_records import ShareAccounting, summarise_shares
+from rejoin.simulation.output.summary import show
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import BadScenario, scenario_from
 
@@ -137,3 +141,51 @@ def test_a_mistake_about_share_groups_says_what_is_wrong(group: str, topic: str,
     with pytest.raises(BadScenario) as problem:
         events_of(group, topic, events)
     assert message in str(problem.value)
+
+
+def test_a_ledger_counts_late_records_deliveries_and_lost_order() -> None:
+    counted = ShareAccounting(lambda topic, partition, at: 3 if at >= 1_000 else 0, late_ms=1_000)
+
+    def take(kind: type[Any], now: Millis, **fields: Any) -> None:
+        common = {"group_id": "g", "topic": "t", "partition": 0}
+        counted.handlers[kind](kind(**common, **fields), now)
+
+    take(ShareRecordsAcquired, 10, first_offset=0, last_offset=4, delivery_count=1, member_id="a", lock_ms=15_000)
+    accepted = {"delivery_count": 1, "member_id": "a", "type": "accept", "held_ms": 5}
+    take(ShareRecordsAcknowledged, 20, first_offset=3, last_offset=4, **accepted)
+    take(ShareLocksExpired, 15_010, first_offset=0, last_offset=2, delivery_count=1, member_id="a", held_ms=15_000)
+    take(ShareRecordsAcquired, 15_020, first_offset=0, last_offset=2, delivery_count=2, member_id="b", lock_ms=15_000)
+    take(ShareRecordsAcknowledged, 15_030, first_offset=0, last_offset=1, **(accepted | {"member_id": "b"}))
+    take(ShareRecordsArchived, 15_040, first_offset=2, last_offset=2, delivery_count=2, reason="reject")
+    take(ShareRecordsDeadLettered, 15_050, first_offset=2, last_offset=2, delivery_count=2, **_LETTER)
+    (ledger,) = counted.of_group("g")
+    assert (len(ledger.accepted), ledger.late, ledger.settled, ledger.twice) == (4, 2, 5, 0)
+    found = summarise_shares([ledger])
+    assert found.deliveries == {1: 2, 2: 3}
+    assert (found.archived, found.dead, found.expired, found.out_of_order, found.farthest) == (1, 1, 3, 2, 4)
+
+
+_LETTER = {"dead_letter_topic": "dead", "error": None}
+
+
+def test_the_summary_has_the_numbers_of_a_share_group_and_variants_are_compared_by_them() -> None:
+    text = """
+horizon: 2m
+topics: {jobs: {partitions: 1, records_per_second: 1}}
+groups:
+  workers:
+    protocol: share
+    topics: jobs
+    consumers: 1
+    processing: 20s
+    max_poll_records: 1
+    settings: {share.record.lock.duration.ms: 15000}
+    share: {acknowledge: explicit, acquire: record_limit}
+"""
+    scenario = scenario_from(text)
+    axes = [parse_axis("renew=0,5s", scenario)]
+    without, with_renewals = (summary for _, summary in compare(scenario, axes, None))
+    assert without.groups["workers"].processed == 0
+    assert with_renewals.groups["workers"].processed >= 5
+    assert [line.split() for line in show(with_renewals) if "locks" in line] == [["locks", "expired", "0"]]
+    assert without.shares["workers"].expired >= 5
