@@ -161,6 +161,9 @@ class EventRecorder(Recorder):
                 self._renamed_lengths = sorted([*self._renamed_lengths, len(member_id)], reverse=True)
         self.add("actors", name, "consumer", group_id, member_id)
 
+    def _lane(self, group_id: str, member_id: str) -> str:
+        return self._meet(group_id, member_id).name
+
     def _shown(self, text: str) -> str:
         made, at = [], 0
         # A look-up at each word, and not a search for each id: there may be thousands of both.

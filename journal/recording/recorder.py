@@ -11,11 +11,13 @@ from rejoin.journal.events.coordinator import (
     GroupEmptied,
     GroupLoaded,
     GroupStateChanged,
+    MemberJoined,
     PartitionElected,
     PartitionResigned,
     RebalanceCompleted,
     RebalanceStarted,
 )
+from rejoin.journal.events.share_partitions import SharePartitionEvent
 from rejoin.journal.events.simulation import (
     ConsumerCrashed,
     ConsumerFailed,
@@ -25,13 +27,25 @@ from rejoin.journal.events.simulation import (
     TopicWritten,
 )
 from rejoin.journal.formatting import cause_text
+from rejoin.journal.recording.share_rows import SHARE_EVENTS, share_row
 from rejoin.journal.timeline_lines import line_of, short
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 
 DOWN: Final = "DOWN"
 """The state of a member whose process is down, and of a group on a node that is."""
 
-STREAMS: Final = ("actors", "members", "lives", "groups", "leaders", "rebalances", "owners", "lines", "topics")
+STREAMS: Final = (
+    "actors",
+    "members",
+    "lives",
+    "groups",
+    "leaders",
+    "rebalances",
+    "owners",
+    "lines",
+    "topics",
+    "shares",
+)
 """The kinds of rows, beside requests. A row of ``rebalances`` replaces the one before with the same number."""
 
 
@@ -39,6 +53,8 @@ DRAWN_EVENTS: Final[tuple[type[Event], ...]] = (
     *(ConsumerStarted, ConsumerStopped, ConsumerCrashed, ConsumerFailed, ScenarioAction, TopicWritten),
     *(RebalanceStarted, RebalanceCompleted, GroupEmptied, GroupLoaded, GroupStateChanged, GroupEpochBumped),
     *(PartitionElected, PartitionResigned, PartitionsAssigned, PartitionsRevoked, PartitionsLost),
+    MemberJoined,
+    *SHARE_EVENTS,
 )
 """The events that make rows, beside those that are lines."""
 
@@ -55,6 +71,7 @@ class Recorder:
     - ``owners``: instant, group, topic, partition, consumer, 1 or -1
     - ``lines``: instant, text, kind
     - ``topics``: instant, topic, partitions
+    - ``shares``: what becomes of records that a share group has in flight; see :func:`share_row`
     """
 
     def __init__(self) -> None:
@@ -66,6 +83,8 @@ class Recorder:
         self._owned: dict[str, dict[tuple[str, str, int], None]] = {}
         self._last: dict[str, tuple[str, int]] = {}
         """The last known state and generation of each group."""
+        self._clients: dict[str, str] = {}
+        """The client of each member of a share group."""
         self._unsaid: set[str] = set()
         """Groups of the consumer protocol whose states are not recorded, as brokers' logs do not have them."""
 
@@ -105,8 +124,18 @@ class Recorder:
                 self.add("lives", now, event.client_id, "down", -1, type(event).__name__.removeprefix("Consumer"))
             case PartitionsAssigned() | PartitionsRevoked() | PartitionsLost():
                 self._own(event, now)
+            case MemberJoined() if event.member_type == "share":
+                self._clients[event.member_id] = event.client_id
+            case SharePartitionEvent():
+                row = share_row(event, now, self._lane)
+                if row is not None:
+                    self.add("shares", *row)
             case _:
                 pass
+
+    def _lane(self, _: str, member_id: str) -> str:
+        """The name of the lane that a member of a group has."""
+        return self._clients.get(member_id) or short(member_id)
 
     def _shown(self, text: str) -> str:
         """A text as the page shows it: members have the names of their lanes."""

@@ -6,7 +6,8 @@ import { drawGroup, drawLines, drawWords, summary } from "./panel.js";
 import { say, unsay } from "./problem.js";
 import { stateOf, withTimers } from "./recorded.js";
 import * as recordings from "./recorded_source.js";
-import { after } from "./recording.js";
+import { after } from "./searching.js";
+import { shareStates, showWindows } from "./shares_now.js";
 import * as source from "./source.js";
 import { drawCursor } from "./stage.js";
 
@@ -68,9 +69,10 @@ async function showRecorded() {
   run.shown = stateOf(recording, group, at);
   if (scenario.live && at === recording.until && !asking) {
     asking = true;
-    const now = await recordings.groupNow(group).catch(() => null);
+    const [now, shares] = await Promise.all([recordings.groupNow(group).catch(() => null), shareStates(recording, group)]);
     asking = false;
     if (now && at === player.at) run.shown = withTimers(stateOf(recording, group, at), group, now, scenario.origin);
+    if (shares && at === player.at) run.shown.groups[group].shares = shares;
   }
   drawState();
 }
@@ -80,6 +82,7 @@ export function drawState() {
   if (!shown) return;
   drawWords($("words"), shown.at, recording.words(shown, group), recording.justBefore(shown.at), atTheEnd(group));
   drawGroup($("now"), shown, group, recording);
+  showWindows(page, group, shown);
   document.body.dataset.at = shown.at;
 }
 

@@ -1,6 +1,6 @@
 // How far a group is behind the logs that it reads, below its partitions, and its commits.
 
-import { after } from "./recording.js";
+import { after } from "./searching.js";
 import { colour } from "./theme.js";
 import { span } from "./time.js";
 

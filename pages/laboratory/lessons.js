@@ -1,7 +1,7 @@
 // Lessons: a scenario with questions. What comes after a question is hidden until it is answered.
 
 import { make } from "./panel.js";
-import { after } from "./recording.js";
+import { after } from "./searching.js";
 
 const $ = id => document.getElementById(id);
 const SWEEP_MS = 2500;

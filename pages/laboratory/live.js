@@ -45,3 +45,11 @@ export function drawLiveActions(element, scenario, group, control, say) {
   })));
   element.replaceChildren(...buttons);
 }
+
+/** What can be done to a record that a member holds: label, title, and the request. */
+export const liveShareActions = (group, control) => [
+  ["Let the lock run out", "The record is given back now, as if its lock had lasted its time. A batch in one state has one lock.", async (window, offset) => {
+    await control("share-groups/expire-lock", { group, topic: window.topic, partition: window.partition, offset });
+    return `The lock of record ${offset} has run out.`;
+  }],
+];

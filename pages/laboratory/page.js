@@ -2,11 +2,12 @@
 
 import { Player } from "./player.js";
 import { Run } from "./run.js";
+import { SharePanel } from "./share_panel.js";
 import { TimeView } from "./time.js";
 
 const $ = id => document.getElementById(id);
 
-export const page = { run: new Run(), kept: null, lessons: null, reading: null, player: new Player(), view: new TimeView() };
+export const page = { run: new Run(), kept: null, lessons: null, reading: null, player: new Player(), windows: new SharePanel($("windows")), view: new TimeView() };
 
 /** The group that is chosen. */
 export const chosenGroup = () => $("group").value;

@@ -1,6 +1,6 @@
 // Partitions × time: who owned what, hatched where no consumer did, rebalances behind it; and the strip of the whole run.
 
-import { after } from "./recording.js";
+import { after } from "./searching.js";
 import { colour, hatch, inkOn, ofOwner, ofState } from "./theme.js";
 import { clock } from "./time.js";
 
@@ -130,7 +130,8 @@ function name(c, client, member, x, room, y, high) {
   if (text) c.fillText(text, x + 4, y);
 }
 
-function axis(c, view, bottom) {
+/** The marks of time below a drawing. */
+export function axis(c, view, bottom) {
   c.font = "11px system-ui, sans-serif";
   const { every, found } = view.ticks();
   c.fillStyle = colour("soft");

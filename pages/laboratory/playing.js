@@ -8,6 +8,7 @@ import { make } from "./panel.js";
 import { say } from "./problem.js";
 import { Run } from "./run.js";
 import { drawSettings } from "./settings.js";
+import { stepShare } from "./share_steps.js";
 import * as source from "./source.js";
 import { redraw } from "./stage.js";
 import { span } from "./time.js";
@@ -64,6 +65,7 @@ export function showWhole() {
   drawEvents(player.at);
   show(player.at);
   drawActions($("actions"), about(), addEvent);
+  page.windows.offer([], stepShare);
   drawKept();
   document.body.dataset.done = "yes";
 }

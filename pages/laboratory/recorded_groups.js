@@ -1,12 +1,13 @@
 // Groups that were recorded, not played: by a journal, or by a coordinator that still runs.
 
-import { drawLiveActions } from "./live.js";
+import { drawLiveActions, liveShareActions } from "./live.js";
 import { beginReading, chosenGroup, page } from "./page.js";
 import { describe, fillGroups } from "./playing.js";
 import { say } from "./problem.js";
 import { place, status } from "./recorded.js";
 import * as recordings from "./recorded_source.js";
 import { Run } from "./run.js";
+import { stepShare } from "./share_steps.js";
 import * as source from "./source.js";
 import { redraw } from "./stage.js";
 import { setOrigin } from "./time.js";
@@ -51,6 +52,7 @@ export async function openGroup(at = null) {
   say("");
   document.body.dataset.done = "no";
   drawLiveActions($("actions"), scenario, chosenGroup(), recordings.control, text => { $("action-result").textContent = text; });
+  page.windows.offer(scenario.control ? liveShareActions(chosenGroup(), recordings.control) : [], stepShare);
   try {
     await recordings.recorded(chosenGroup(), piece => { if (!signal.aborted) add(run, piece); }, signal);
     $("status").textContent = status(run.recording, false);

@@ -12,5 +12,8 @@ export async function recorded(group, onPiece, signal) {
 /** A group of a running coordinator as it is now, with its timers. */
 export const groupNow = group => get(`groups?id=${encodeURIComponent(group)}`);
 
+/** The share-partitions of a group of a running coordinator as they are now. */
+export const sharesNow = group => get(`api/shares?group=${encodeURIComponent(group)}`);
+
 /** Ask a running coordinator for something that the control API does. */
 export const control = (path, body) => post(`control/${path}`, body);

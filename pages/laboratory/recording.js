@@ -1,5 +1,7 @@
 // What has been played so far: rows of the engine, in the order of time, and where to find them.
 
+import { after } from "./searching.js";
+import { ShareWindows } from "./share_windows.js";
 import { clock, count, span } from "./time.js";
 
 export const FATE = { OPEN: 0, ANSWERED: 1, LOST_REQUEST: 2, LOST_RESPONSE: 3, TIMEOUT: 4, DISCONNECTED: 5, CANCELLED: 6 };
@@ -8,16 +10,6 @@ export const FATE = { OPEN: 0, ANSWERED: 1, LOST_REQUEST: 2, LOST_RESPONSE: 3, T
 export const UNNAMED = "coordinator";
 
 const RECENT_MS = 30000;
-
-/** The index of the first entry whose key is larger than a value. */
-export function after(list, value, key) {
-  let low = 0, high = list.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (key(list[middle]) <= value) low = middle + 1; else high = middle;
-  }
-  return low;
-}
 
 const startOf = part => part.start;
 
@@ -62,6 +54,8 @@ export class Recording {
     this.groups = new Map();
     this.leaders = new Map();
     this.partitions = new Map();
+    this.shares = new ShareWindows();
+    this.memberNames = new Map();
     this.moments = null;
     this.consumers = 0;
   }
@@ -77,6 +71,7 @@ export class Recording {
     for (const [at, topic, count] of piece.topics || []) this.topic(at, topic, count);
     for (const row of piece.owners || []) this.owner(...row);
     for (const [at, text, kind] of piece.lines || []) this.lines.push({ at, text, kind });
+    for (const row of piece.shares || []) this.shares.add(row);
     for (const row of piece.requests || []) this.request(row);
     if (piece.done) { this.done = true; this.summary = piece.summary; }
     this.moments = null;
@@ -90,7 +85,7 @@ export class Recording {
       this.byName.set(name, found);
       this.actors.push(found);
     } else if (group && !found.group) Object.assign(found, { kind, group });
-    if (memberId) found.memberId = memberId;
+    if (memberId) { found.memberId = memberId; this.memberNames.set(memberId, name); }
     // Members have colours, in the order in which they came.
     if (found.kind === "consumer" && found.number === undefined) found.number = this.consumers++;
     return found;
@@ -204,6 +199,7 @@ export class Recording {
         for (const at of [row.sent, row.arrived, row.answered, row.ended]) if (at >= 0) found.add(at);
       }
       for (const actor of this.actors) for (const part of actor.members.list) found.add(part.start);
+      for (const share of this.shares.all) for (const at of share.events) found.add(at);
       this.moments = Float64Array.from(found).sort();
     }
     return this.moments;

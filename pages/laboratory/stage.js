@@ -13,7 +13,9 @@ const $ = id => document.getElementById(id);
 const OVERVIEW = 34;
 const { player, view } = page;
 const overview = $("overview"), overviewContext = overview.getContext("2d");
-const track = name => new Track($(`${name}lanes`), $(`${name}partitions`), $(name ? `${name}lag` : "lag-chart"), view, new Lag(source.lag, redraw));
+const track = name => new Track({
+  lanes: $(`${name}lanes`), partitions: $(`${name}partitions`), shares: $(`${name}shares`), lag: $(name ? `${name}lag` : "lag-chart"),
+}, view, new Lag(source.lag, redraw));
 export const above = track(""), below = track("kept-");
 let dirty = false;
 
@@ -44,6 +46,7 @@ function drawAll() {
     below.run = page.kept;
     below.draw(shows());
   }
+  page.windows.draw();
   drawCursor();
 }
 

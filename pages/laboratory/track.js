@@ -1,9 +1,10 @@
-// One run on the page: its lanes, its partitions and its lag, on the time axis that all runs share.
+// One run on the page: its lanes, its partitions, its share-partitions and its lag, on the time axis that all runs share.
 
 import { draw as drawLag, HEIGHT as LAG_HEIGHT } from "./lag.js";
 import * as lanes from "./lanes.js";
 import * as partitions from "./partitions.js";
 import { Run } from "./run.js";
+import * as shares from "./shares.js";
 
 /** Make a canvas as large as it is shown, in the pixels of the screen. */
 export function fit(canvas, context, width, height) {
@@ -36,11 +37,11 @@ function drawStrip(context, { width, height }, { top, bottom }, draw) {
 }
 
 export class Track {
-  /** `lag` knows the lag of the run. */
-  constructor(lanesOf, partitionsOf, lagOf, view, lag) {
-    this.canvases = { lanes: lanesOf, partitions: partitionsOf, lag: lagOf };
+  /** `canvases`: lanes, partitions, shares and lag. `lag` knows the lag of the run. */
+  constructor(canvases, view, lag) {
+    this.canvases = canvases;
     this.contexts = Object.fromEntries(Object.entries(this.canvases).map(([name, canvas]) => [name, canvas.getContext("2d")]));
-    Object.assign(this, { view, lag, run: new Run(), plan: null, rows: null, strips: {} });
+    Object.assign(this, { view, lag, run: new Run(), plan: null, rows: null, shares: null, strips: {} });
   }
 
   get recording() { return this.run.recording; }
@@ -61,14 +62,24 @@ export class Track {
     fit(canvases.partitions, contexts.partitions, view.width, this.rows.height);
     const lag = group === null ? null : this.lag, strip = this.strips.partitions = visible(canvases.partitions, this.rows.height);
     drawStrip(contexts.partitions, { width: view.width, height: this.rows.height }, strip, () => partitions.draw(contexts.partitions, recording, view, this.rows, { lag, ...strip }));
+    this.drawShares();
     if (group === null) return;
     fit(canvases.lag, contexts.lag, view.width, LAG_HEIGHT);
     drawLag(contexts.lag, this.lag, view, mostLag);
   }
 
+  drawShares() {
+    const { canvases, contexts, recording, view } = this, plan = this.shares = shares.layout(recording), { height } = plan;
+    canvases.shares.hidden = !height;
+    if (!height) return;
+    fit(canvases.shares, contexts.shares, view.width, height);
+    const strip = this.strips.shares = visible(canvases.shares, height);
+    drawStrip(contexts.shares, { width: view.width, height }, strip, () => shares.draw(contexts.shares, recording, view, plan, strip));
+  }
+
   /** Whether the window shows a part that was not drawn: it was scrolled or resized, or the page above has another height. */
   get isStale() {
-    return [["lanes", this.plan], ["partitions", this.rows]].some(([name, plan]) => {
+    return [["lanes", this.plan], ["partitions", this.rows], ["shares", this.shares]].some(([name, plan]) => {
       const drawn = this.strips[name];
       if (!plan || !drawn || this.canvases[name].hidden) return false;
       const { top, bottom } = visible(this.canvases[name], plan.height, 0);
@@ -78,10 +89,11 @@ export class Track {
 
   /** The drawings as a pen of another kind draws them, one below the other. */
   drawWith(pen, { requests, minor, group, mostLag }) {
-    const { recording, view, plan, rows } = this;
+    const { recording, view, plan, rows, shares: windows } = this;
     const parts = [];
     if (requests) parts.push([plan.height, () => lanes.draw(pen, recording, view, plan, { minor, top: 0, bottom: plan.height })]);
     parts.push([rows.height, () => partitions.draw(pen, recording, view, rows, { lag: group === null ? null : this.lag, top: 0, bottom: rows.height })]);
+    if (windows.height) parts.push([windows.height, () => shares.draw(pen, recording, view, windows, { top: 0, bottom: windows.height })]);
     if (group !== null) parts.push([LAG_HEIGHT, () => drawLag(pen, this.lag, view, mostLag)]);
     let top = 0;
     for (const [height, draw] of parts) {
@@ -93,5 +105,5 @@ export class Track {
   }
 
   /** How high the drawings are together. */
-  height({ requests, group }) { return (requests ? this.plan.height : 0) + this.rows.height + (group === null ? 0 : LAG_HEIGHT); }
+  height({ requests, group }) { return (requests ? this.plan.height : 0) + this.rows.height + this.shares.height + (group === null ? 0 : LAG_HEIGHT); }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rejoin.coordinator.core.node import Node
-from rejoin.coordinator.core.views import GroupView
+from rejoin.coordinator.core.views import GroupView, ShareStateView
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.laboratory.process_history import ProcessHistory
 from rejoin.simulation.laboratory.run import MOST_IN_FLIGHT, LaboratoryRun
@@ -47,7 +47,19 @@ def _group(run: LaboratoryRun, group_id: str, nodes: dict[str, Node | None], ins
             for epoch, name, view, is_active in found
         ],
         "log": run.log.at(group_id, instant),
+        **({"shares": shares} if (shares := _shares(nodes, group_id, instant)) else {}),
     }
+
+
+def _shares(nodes: dict[str, Node | None], group_id: str, instant: Millis) -> list[dict[str, Any]]:
+    """The share-partitions of a group as their leaders have them; of two that believe so, the newest leader epoch."""
+    newest: dict[tuple[str, int], ShareStateView] = {}
+    for node in nodes.values():
+        for view in () if node is None else node.share_states(group_id, instant):
+            before = newest.get((view.topic, view.partition))
+            if before is None or before.leader_epoch < view.leader_epoch:
+                newest[view.topic, view.partition] = view
+    return [newest[key].model_dump(mode="json", by_alias=True) for key in sorted(newest)]
 
 
 def _process(history: ProcessHistory, instant: Millis) -> dict[str, Any]:

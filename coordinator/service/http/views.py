@@ -122,7 +122,7 @@ class Views:
     def match(self, raw_path: str) -> RouteMatch | None:
         """The view that a path names, if any."""
         path, _, query = raw_path.partition("?")
-        if path in self._handlers or path in {"/events", "/groups", "/metrics", "/api/recorded"}:
+        if path in self._handlers or path in {"/events", "/groups", "/metrics", "/api/recorded", "/api/shares"}:
             return RouteMatch(path, "", query)
         for prefix, route in _NAMED:
             if path.startswith(prefix) and len(path) > len(prefix):
@@ -142,6 +142,8 @@ class Views:
             return await self._events(match, request)
         if match.route == "/api/recorded":
             return await self._recording.stream(request, _parameters(match, ("group",)).get("group", ""))
+        if match.route == "/api/shares":
+            return self._recording.shares(_parameters(match, ("group",)).get("group", ""))
         # A group called .. has no path of its own in a browser.
         given = _parameters(match, ("id",) if match.route == "/groups" else ())
         if "id" in given:

@@ -69,6 +69,12 @@ class RecordingViews:
         }
         return web.Response(body=orjson.dumps(head), content_type="application/json")
 
+    def shares(self, group_id: str) -> web.Response:
+        """The share-partitions of a group that this node leads, as they are now."""
+        found = self._runtime.node.share_states(group_id, self._runtime.clock.now())
+        body = orjson.dumps([each.model_dump(mode="json", by_alias=True) for each in found])
+        return web.Response(body=body, content_type="application/json")
+
     async def stream(self, request: web.BaseRequest, group_id: str) -> web.StreamResponse:
         """The recording of a group as lines of JSON: kept events first, then new ones as they come."""
         with open_stream(self._publisher.feed):
