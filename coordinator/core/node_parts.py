@@ -44,7 +44,8 @@ class NodeParts:
         self._partitions = Partitions(self._ctx, self._cluster)
         self._topics = Topics(settings, new_id, self._ctx.emit, self._partitions)
         # A store of which nothing is said, as in transcripts and simulations, is like a log with followers.
-        self._groups = GroupShards(self._ctx, self._topics, lambda: not (topics_logged and self._cluster.is_one_broker))
+        self._topics_logged = topics_logged
+        self._groups = GroupShards(self._ctx, self._topics, self._has_followers)
         self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
         admission = Admission(RulesByRequest(), self._ctx, self._cluster, Authorizer(settings.emulator_deny))
         self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)
@@ -68,7 +69,10 @@ class NodeParts:
             self._fetches,
             PeerRequests(self._ctx),
         )
-        self._groups.persister = LazyPersister(lambda: self._requests.share.group_persister)
+        self._groups.persister = LazyPersister(self._requests.group_persister)
+
+    def _has_followers(self) -> bool:
+        return not (self._topics_logged and self._cluster.is_one_broker)
 
     def _on_topics_changed(self) -> None:
         """Topics, settings or features have changed."""

@@ -43,8 +43,13 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.partitions.produce.requests import ProduceRequests
     from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
     from rejoin.coordinator.core.share.share import Share
+    from rejoin.coordinator.core.share_state.coordinator import ShareCoordinator
+    from rejoin.coordinator.core.share_state.group_persister import GroupPersister
     from rejoin.coordinator.core.topics.config_requests import ConfigRequests
+    from rejoin.coordinator.core.topics.placement import Placement
     from rejoin.coordinator.core.topics.requests import TopicRequests
+    from rejoin.coordinator.core.transactions.apis.txn_produce import TxnProduce
+    from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
     from rejoin.coordinator.core.transactions.transactions import Transactions
 
 
@@ -118,8 +123,8 @@ class RequestHandlers:
             self.shards,
             self.changes,
             self.admission,
-            lambda: self.transactions.coordinator,
-            lambda: self.share.coordinator,
+            self._transaction_coordinator,
+            self._share_coordinator,
         )
 
     @cached_property
@@ -166,7 +171,7 @@ class RequestHandlers:
             self.changes,
             self.peers,
             self.offsets,
-            lambda: self.topics.placement,
+            self._placement,
         )
 
     # --- share groups
@@ -186,13 +191,33 @@ class RequestHandlers:
             self.logs,
             self.peers,
             self.produces.produce,
-            lambda: self.topics.placement,
+            self._placement,
         )
 
     @property
     def share_if_used(self) -> Share | None:
         """The objects for share groups, or none where nothing has needed them yet."""
         return self.__dict__.get("share")
+
+    # --- parts that others ask for later; a copy of a node has bound methods of its own, but shares lambdas
+
+    def group_persister(self) -> GroupPersister:
+        """The persister that groups use."""
+        return self.share.group_persister
+
+    def _share_coordinator(self) -> ShareCoordinator:
+        return self.share.coordinator
+
+    def _transaction_coordinator(self) -> TransactionCoordinator:
+        return self.transactions.coordinator
+
+    def _transactional_produce(self) -> TxnProduce:
+        return self.transactions.produce
+
+    def _placement(self) -> Placement:
+        return self.topics.placement
+
+    # --- connections
 
     def disconnected(self, connection: str) -> None:
         """A connection is gone."""
@@ -210,7 +235,7 @@ class RequestHandlers:
             self.partitions,
             self.all_topics,
             self.admission,
-            lambda: self.transactions.produce,
+            self._transactional_produce,
             self._offsets_producers,
         )
 

@@ -58,11 +58,11 @@ class Share:
         self.dead_letters = DeadLetters(ctx, topics, changes, partitions, logs, peers, placement)
         self.led = LedSharePartitions(ctx, topics, logs, self.persister, self.dead_letters)
         self.requests = ShareRequests(ctx, admission, logs, topics, self.led)
+        self._produce = produce
+        peers.serve(ProduceRequest, self._produce_own)
 
-        def produce_own(token: Token, request: Any) -> None:
-            produce(token, request, Context(PRODUCE_VERSION, DEAD_LETTERS, by_operator=True))
-
-        peers.serve(ProduceRequest, produce_own)
+    def _produce_own(self, token: Token, request: Any) -> None:
+        self._produce(token, request, Context(PRODUCE_VERSION, DEAD_LETTERS, by_operator=True))
 
     def fire(self, timer: TimerKey) -> None:
         """A timer is due."""
