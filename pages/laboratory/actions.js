@@ -55,3 +55,15 @@ export function drawActions(element, about, act) {
   }
   element.replaceChildren(...parts);
 }
+
+/** What can be done to a record that a member of a share group holds. It happens 1 ms later: at its instant the record may not be held yet. */
+export function shareActions(group, act, said) {
+  const event = kind => async ({ topic, partition, at }, offset) => {
+    await act(`${kind}: {group: ${quoted(group)}, topic: ${quoted(topic)}, partition: ${partition}, offset: ${offset}}`, at + 1);
+    return said();
+  };
+  return [
+    ["Let the lock run out", "The record is given back now, as if its lock had lasted its time. A batch in one state has one lock.", event("expire_lock")],
+    ["Release it", "The handler that has the record gives it back. A group that acknowledges implicitly cannot.", event("release")],
+  ];
+}

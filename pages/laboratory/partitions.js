@@ -79,7 +79,7 @@ function row(c, recording, view, plan, partition, y, unowned) {
     if (end < view.from) continue;
     owned(c, recording, view, part, end, y, high);
   }
-  overlaps(c, recording, view, held, y, high);
+  overlaps(c, recording, view, held, y, high, recording.shares.isShared(partition.group));
 }
 
 /** The commits of a partition: marks, of those that are closer than two pixels only the first. */
@@ -94,8 +94,8 @@ function commits(c, view, times, y, high) {
   }
 }
 
-/** A second owner: a process that lost the partition and does not know it is drawn as a strip below the new owner. */
-function overlaps(c, recording, view, held, y, high) {
+/** A second owner, as a strip below: a member of a share group; else a process that lost the partition and does not know it. */
+function overlaps(c, recording, view, held, y, high, isShared) {
   for (let index = 1; index < held.length; index++) {
     const next = held[index];
     for (const part of held.slice(Math.max(0, index - 3), index)) {
@@ -104,6 +104,7 @@ function overlaps(c, recording, view, held, y, high) {
       const x = Math.max(view.left, view.x(next.start)), width = Math.max(1, view.x(end) - x), top = y + high * 0.76;
       c.fillStyle = ofOwner(recording.byName.get(part.client)?.number);
       c.fillRect(x, top, width, high * 0.24);
+      if (isShared) continue;
       c.fillStyle = colour("bad");
       c.fillRect(x, top - 1, width, Math.max(1, high * 0.08));
     }

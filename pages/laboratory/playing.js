@@ -1,6 +1,6 @@
 // Playing scenarios: a run begins, its pieces come, and the scenario is changed while one looks at it.
 
-import { drawActions } from "./actions.js";
+import { drawActions, shareActions } from "./actions.js";
 import { drawEvents, show } from "./instant.js";
 import { drawKept } from "./kept.js";
 import { beginReading, chosenGroup, page } from "./page.js";
@@ -65,7 +65,7 @@ export function showWhole() {
   drawEvents(player.at);
   show(player.at);
   drawActions($("actions"), about(), addEvent);
-  page.windows.offer([], stepShare);
+  page.windows.offer(shareActions(chosenGroup(), addEvent, () => $("action-result").textContent), stepShare);
   drawKept();
   document.body.dataset.done = "yes";
 }
@@ -116,8 +116,8 @@ async function setValue(control, value) {
   }
 }
 
-async function addEvent(action) {
-  const { text, seed } = page.run, { at } = player;
+async function addEvent(action, at = player.at) {
+  const { text, seed } = page.run;
   try {
     const changed = await source.withEvent(text, at, action);
     const said = changed.text.split("\n").find(each => each.includes(action)) || action;

@@ -125,6 +125,9 @@ export class ShareWindows {
 
   of(group, topic, index) { return this.byKey.get(`${group}/${topic}-${index}`); }
 
+  /** Whether a group shares partitions. */
+  isShared(group) { return this.all.some(each => each.group === group); }
+
   /** All share-partitions, in the order in which they are drawn. */
   get all() {
     this.sorted ??= [...this.byKey.values()].sort((a, b) => a.group.localeCompare(b.group) || a.topic.localeCompare(b.topic) || a.index - b.index);

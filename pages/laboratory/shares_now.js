@@ -4,7 +4,7 @@ import * as recordings from "./recorded_source.js";
 
 /** What a running coordinator knows of the share-partitions of a group, or null where it has none. */
 export async function shareStates(recording, group) {
-  if (!recording.shares.all.some(each => each.group === group)) return null;
+  if (!recording.shares.isShared(group)) return null;
   return recordings.sharesNow(group).catch(() => null);
 }
 

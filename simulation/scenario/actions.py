@@ -240,6 +240,23 @@ class OutsideCommits(Part):
     times: int = Field(ge=1)
 
 
+class RecordOfGroup(Part):
+    """A record that a member of a share group holds."""
+
+    group: str
+    topic: str
+    partition: int = Field(ge=0)
+    offset: int = Field(ge=0)
+
+
+class ExpireLock(RecordOfGroup):
+    """The lock of a record runs out at once. A batch in one state has one lock."""
+
+
+class ReleaseRecord(RecordOfGroup):
+    """The handler of the member that holds a record gives it back at once."""
+
+
 class DuplicateInstance(Part):
     """A second process starts with the group instance id of a consumer that runs."""
 
@@ -283,6 +300,8 @@ class ScheduledAction(Part):
     duplicate: DuplicateInstance | None = None
     stale_heartbeats: StaleHeartbeats | None = None
     outside_commits: OutsideCommits | None = None
+    expire_lock: ExpireLock | None = None
+    release: ReleaseRecord | None = None
 
     @model_validator(mode="after")
     def _one_action(self) -> Self:

@@ -26,6 +26,7 @@ from rejoin.simulation.scenario.actions import (
     DelayRequest,
     DuplicateInstance,
     EnforceRebalance,
+    ExpireLock,
     Failover,
     FlapConsumer,
     GrowTopic,
@@ -34,6 +35,7 @@ from rejoin.simulation.scenario.actions import (
     MoveLeaders,
     OutsideCommits,
     PauseProcesses,
+    ReleaseRecord,
     ResetConnections,
     RestartNodes,
     RollingDeploy,
@@ -46,6 +48,7 @@ from rejoin.simulation.scenario.actions import (
 )
 from rejoin.simulation.scenario.fields import settings_as_text
 from rejoin.simulation.scenario.model import any_of
+from rejoin.simulation.scenario.share_actions import expire_lock, release_record
 
 if TYPE_CHECKING:
     from rejoin.simulation.actors.node import NodeActor
@@ -86,6 +89,8 @@ class ActionRunner:
             DuplicateInstance: self.duplicate,
             StaleHeartbeats: self.stale_heartbeats,
             OutsideCommits: self.outside_commits,
+            ExpireLock: partial(expire_lock, simulation),
+            ReleaseRecord: partial(release_record, simulation),
         }
         self._scaled_at: dict[str, Millis] = {}
         self._random = Random(f"{simulation.seed}/any")

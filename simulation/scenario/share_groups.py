@@ -34,6 +34,9 @@ _NOT_OF_SHARE_GROUPS: Final = {
 _NOT_FOR_SHARE_CONSUMERS: Final = ("enforce", "duplicate", "stale_heartbeats", "outside_commits")
 """Actions on members of other groups."""
 
+_OF_SHARE_GROUPS: Final = ("expire_lock", "release")
+"""Actions on the records that a share group has in flight."""
+
 
 class ShareSpec(Part):
     """The handler of a share group's consumers: how it acknowledges, and how often it fails."""
@@ -99,6 +102,9 @@ def share_mistakes(scenario: Scenario) -> Iterator[Mistake]:
                 problem = f"events[{number}]: {deploy.group} cannot change from {before} to {deploy.protocol}"
                 expected = "share groups are groups of their own"
                 yield Mistake(("events", number, "deploy", "protocol"), f"{problem}; {expected}")
+        if event.kind in _OF_SHARE_GROUPS and not _shares(scenario, event.action.group):
+            problem = f"events[{number}]: group {event.action.group} is no share group, and holds no records"
+            yield Mistake(("events", number, event.kind, "group"), problem)
         if event.kind in _NOT_FOR_SHARE_CONSUMERS:
             yield from _mistakes_of_action(scenario, number, event.kind, event.action)
 
@@ -138,6 +144,10 @@ def _mistakes_of_topics(scenario: Scenario) -> Iterator[Mistake]:
         elif scenario.topics[letters].records_per_second:
             problem = f"topic {letters!r} gets dead letters; its records_per_second must be 0"
             yield Mistake(("topics", letters, "records_per_second"), problem)
+
+
+def _shares(scenario: Scenario, group_id: str) -> bool:
+    return group_id in scenario.groups and is_share_group(scenario.groups[group_id])
 
 
 def _mistakes_of_action(scenario: Scenario, number: int, kind: str, action: object) -> Iterator[Mistake]:

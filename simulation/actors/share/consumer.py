@@ -217,6 +217,18 @@ class ShareConsumerActor(ConsumerProcess):
         if self.is_explicit:
             self.step(RecordAcknowledged(key, *key, int(verdict)))
 
+    def release(self, key: RecordKey) -> bool:
+        """Give a record back that the handler has in hand; False where it has not, or acknowledges implicitly."""
+        job = self.jobs.get(key)
+        if job is None or job.is_renewing or self.core is None or not self.is_explicit or self.stopping:
+            return False
+        self._decide(key, AcknowledgeType.RELEASE)
+        if not self.jobs:
+            self._all_handled()
+        else:
+            self.step(ShareCommitAsked(None))
+        return True
+
     def _all_handled(self) -> None:
         if self.share_code.commits:
             self.step(ShareCommitAsked(self._guarded(self._poll)))
