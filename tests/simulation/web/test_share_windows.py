@@ -12,6 +12,7 @@ import pytest
 from rejoin.simulation.scenario.gallery import GALLERY
 from rejoin.simulation.web.journal import JournalRecording
 from rejoin.simulation.web.server import running
+from rejoin.simulation.web.session import FirstScenario
 from tests.simulation.web.browser import CHROMIUM
 from tests.simulation.web.looked_at import complaints
 from tests.simulation.web.opened import DONE, Opened
@@ -128,6 +129,36 @@ def test_a_window_of_2000_records_one_by_one_is_drawn_in_bounded_strokes(opened:
         assert opened.value("laboratory.recording.shares.all[0].runs.length") == 20_000
         strokes = opened.value(STROKES)
         assert 0 < strokes < 5_000
+    finally:
+        opened.run(opened.page.open("about:blank"))
+        opened.run(stack.aclose())
+
+
+SCENARIO = """\
+horizon: 30s
+topics:
+  orders: {partitions: 1, records_per_second: 2}
+groups:
+  workers: {topics: orders, consumers: 2, protocol: share, processing: 4s, share: {acknowledge: explicit}}
+"""
+FIRST_HELD = "laboratory.recording.shares.all[0]?.runs.find(each => each.state === 'ACQUIRED')"
+
+
+def test_in_a_run_a_lock_runs_out_by_a_button_and_the_run_is_played_again(opened: Opened) -> None:
+    stack = AsyncExitStack()
+    address = opened.run(stack.enter_async_context(running(FirstScenario("shares", SCENARIO, None), GALLERY)))
+    try:
+        opened.run(opened.page.open("about:blank"))
+        opened.run(opened.page.open(address))
+        opened.wait_for(DONE)
+        at = int(opened.value(f"{FIRST_HELD}.from")) + 1_000
+        opened.go(at)
+        button = "[...document.querySelectorAll('#windows button')].find(each => each.textContent.includes('lock'))"
+        opened.value(f"{button}.click()")
+        opened.wait_for(f"{FIRST_HELD}?.ended === 'expired' && document.body.dataset.done === 'yes'")
+        assert opened.value(f"{FIRST_HELD}.to") == at + 1
+        assert "expire_lock: {group: workers, topic: orders" in opened.value("document.getElementById('yaml').value")
+        assert opened.page.problems == []
     finally:
         opened.run(opened.page.open("about:blank"))
         opened.run(stack.aclose())
