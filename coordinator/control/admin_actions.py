@@ -17,12 +17,19 @@ from rejoin.coordinator.control.fault_injection.faults import Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import CompactionWanted, Context, Millis, Received, SessionLost, Token
 from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.topics.config_requests import AlterOperation, ResourceType
 from rejoin.coordinator.core.views import GroupView, MemberView, TopicView
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.coordinator.storage.memory import LogSnapshot, MemoryLog
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
+from rejoin.protocol.messages.cluster.alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+    IncrementallyAlterableConfig,
+)
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from rejoin.protocol.messages.topics.create_partitions import (
     CreatePartitionsRequest,
@@ -37,7 +44,7 @@ from rejoin.protocol.messages.topics.create_topics import (
 )
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
-from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, LEAVE_GROUP
+from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, INCREMENTAL_ALTER_CONFIGS, LEAVE_GROUP
 from rejoin.protocol.types import TopicPartition
 from rejoin.transcript.sizes import size_of
 from rejoin.transcript.steps import StepRecorder, StepsSnapshot
@@ -102,6 +109,15 @@ class SnapshotKey(Body):
     snapshot: str = Field(description="the snapshot's name")
     at_ms: int | None = Field(default=None, description="accepted as the snapshot answered with; ignored")
     mark: int | None = Field(default=None, description="accepted as the snapshot answered with; ignored")
+
+
+class GroupConfigs(Body):
+    """Settings of a group of its own, by name, as ``kafka-configs.sh --entity-type groups`` changes them."""
+
+    group: str = Field(description="the group's id")
+    configs: dict[str, str | int | bool | None] = Field(
+        min_length=1, description="new values by name; null: the broker's default again"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +188,28 @@ class AdminActions:
         if error is not ErrorCode.NONE:
             raise NotPossible("not-kicked", f"{member_id} cannot be removed from {view.group_id!r}: {error.name}")
         return {"group": view.group_id, "member": member_id}
+
+    async def set_group(self, wanted: GroupConfigs) -> dict[str, Any]:
+        """Change settings of a group, which need not exist yet. Raises :class:`NotPossible` for unfit ones."""
+        self._clock.catch_up()
+        changes = tuple(
+            IncrementallyAlterableConfig(
+                name=name,
+                config_operation=AlterOperation.DELETE if value is None else AlterOperation.SET,
+                value=None if value is None else str(value).lower() if isinstance(value, bool) else str(value),
+            )
+            for name, value in wanted.configs.items()
+        )
+        resource = IncrementalAlterConfigsResource(
+            resource_type=ResourceType.GROUP, resource_name=wanted.group, configs=changes
+        )
+        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        answer = await self._ask(request, INCREMENTAL_ALTER_CONFIGS.max_version)
+        (result,) = cast(IncrementalAlterConfigsResponse, answer).responses
+        if result.error_code is not ErrorCode.NONE:
+            detail = f"group {wanted.group!r}: {result.error_code.name}: {result.error_message}"
+            raise NotPossible("configs-refused", detail)
+        return {"group": wanted.group, "configs": {each.name: each.value for each in changes}}
 
     def _find(self, which: MemberKey) -> tuple[GroupView, MemberView | str]:
         """The group and the member that is meant; an id that was only handed out is given as it is."""

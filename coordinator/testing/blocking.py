@@ -130,6 +130,7 @@ class BlockingGroupCoordinator(RunningCoordinator):
     clear_faults = Blocking(GroupCoordinator.clear_faults)
     expire = Blocking(GroupCoordinator.expire)
     kick = Blocking(GroupCoordinator.kick)
+    set_group = Blocking(GroupCoordinator.set_group)
     resign = Blocking(GroupCoordinator.resign)
     advertise = Blocking(GroupCoordinator.advertise)
     elect = Blocking(GroupCoordinator.elect)

@@ -9,7 +9,14 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.control.admin_actions import CompactionScope, MemberKey, PartitionKey, SnapshotKey, TopicTarget
+from rejoin.coordinator.control.admin_actions import (
+    CompactionScope,
+    GroupConfigs,
+    MemberKey,
+    PartitionKey,
+    SnapshotKey,
+    TopicTarget,
+)
 from rejoin.coordinator.control.advertising import AdvertisedAddress
 from rejoin.coordinator.control.broker_actions import LedPartition, LinkEnds, NewLeader
 from rejoin.coordinator.control.clock_driver import Advance
@@ -18,7 +25,7 @@ from rejoin.coordinator.control.errors import ControlError
 from rejoin.coordinator.control.evidence import LogQuery, TranscriptQuery
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.coordinator.control.sent_requests import RequestsQuery
-from rejoin.coordinator.control.share_groups import LockKey, SharePartitionQuery
+from rejoin.coordinator.control.share_groups import LockKey, PersisterFailure, ShareGroupCondition, SharePartitionQuery
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery
 from rejoin.coordinator.control.waiting import GroupCondition, HitCount, OffsetsCondition
 from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
@@ -37,6 +44,7 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
         CompactionScope,
         FaultRule,
         GroupCondition,
+        GroupConfigs,
         HitCount,
         LedPartition,
         LinkEnds,
@@ -47,9 +55,11 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
         NewRecords,
         OffsetsCondition,
         PartitionKey,
+        PersisterFailure,
         RecordsQuery,
         RequestsQuery,
         Settings,
+        ShareGroupCondition,
         SharePartitionQuery,
         SnapshotKey,
         TopicTarget,

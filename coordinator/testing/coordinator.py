@@ -5,9 +5,10 @@ The methods may be awaited on any event loop: where it is not the coordinator's 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey, SnapshotKey
+from rejoin.coordinator.control.admin_actions import GroupConfigs, MemberKey, PartitionKey, SnapshotKey
 from rejoin.coordinator.control.advertising import AdvertisedAddress
 from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.control import Control
@@ -142,6 +143,17 @@ class GroupCoordinator(BrokerMethods, EvidenceMethods, FaultMethods, ShareGroupM
             return str((await control.actions.kick(which))["member"])
 
         return await self.do(kick)
+
+    async def set_group(self, group_id: str, configs: Mapping[str, str | int | bool | None]) -> None:
+        """Change settings of a group, by Kafka's names; None sets the broker's default again.
+
+        The group need not exist yet. Raises OperationRefused for what no group can have.
+        """
+
+        async def set_group(control: Control) -> None:
+            await control.actions.set_group(GroupConfigs(group=group_id, configs=dict(configs)))
+
+        await self.do(set_group)
 
     async def resign(self, group: str | None = None, partition: int | None = None) -> int:
         """Lose an offsets partition, named by its number or by a group in it; returns its number."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 
 from rejoin import AcknowledgeType, ShareConsumer
 from rejoin.client.transports.in_process import InProcessTransport
 from rejoin.coordinator.testing import GroupCoordinator
-from rejoin.protocol.messages.cluster.alter_configs import IncrementalAlterConfigsRequest
 
 SETTINGS = {
     "errors.deadletterqueue.auto.create.topics.enable": True,
@@ -21,17 +19,9 @@ SETTINGS = {
 GROUP_CONFIGS = {"share.auto.offset.reset": "earliest", "errors.deadletterqueue.topic.name": "dlq.jobs"}
 
 
-async def configure(coordinator: GroupCoordinator, group_id: str) -> None:
-    """Set the configs of the group, as ``kafka-configs.sh --entity-type groups`` does."""
-    configs = [{"name": name, "configOperation": 0, "value": value} for name, value in GROUP_CONFIGS.items()]
-    resource = {"resourceType": 32, "resourceName": group_id, "configs": configs}
-    body = json.dumps({"resources": [resource], "validateOnly": False})
-    await coordinator.call(IncrementalAlterConfigsRequest.parse(body, 1))
-
-
 @pytest.mark.group_coordinator(clock="virtual", topics={"jobs": 1}, settings=SETTINGS)
 async def test_a_poison_message_lands_in_the_dead_letter_topic(group_coordinator: GroupCoordinator) -> None:
-    await configure(group_coordinator, "workers")
+    await group_coordinator.set_group("workers", GROUP_CONFIGS)
     await group_coordinator.produce("jobs", 0, ["poison"])
     deliveries: list[int | None] = []
     async with (

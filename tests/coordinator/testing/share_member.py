@@ -74,12 +74,7 @@ async def configure(coordinator: GroupCoordinator, group: str = GROUP, **configs
     }
     await coordinator.call(parse("CreateTopics", {"topics": [letters], "timeoutMs": 1_000, "validateOnly": False}))
     wanted = {"share_auto_offset_reset": "earliest", **configs}
-    values = [{"name": name.replace("_", "."), "configOperation": 0, "value": value} for name, value in wanted.items()]
-    resource = {"resourceType": 32, "resourceName": group, "configs": values}
-    answer: Any = await coordinator.call(
-        parse("IncrementalAlterConfigs", {"resources": [resource], "validateOnly": False})
-    )
-    assert answer.responses[0].error_code == 0
+    await coordinator.set_group(group, {name.replace("_", "."): value for name, value in wanted.items()})
 
 
 async def member_of(coordinator: GroupCoordinator, member_id: str = "a", leader: int | None = None) -> ShareMember:

@@ -131,6 +131,52 @@ async def test_a_group_whose_state_is_not_initialised_gets_no_partitions() -> No
         assert "could not be initialised" in transcript
 
 
+async def test_settings_of_a_group_are_set_and_taken_back() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        member = await member_of(coordinator)
+        await coordinator.set_group(
+            GROUP, {"share.record.lock.duration.ms": 15_000, "share.renew.acknowledge.enable": False}
+        )
+        await coordinator.produce("jobs", 0, 1)
+        await member.fetch()
+        assert runs(await coordinator.share_state(GROUP, "jobs", 0)) == [(0, 0, "ACQUIRED", 1, "a", 15_000)]
+        await coordinator.set_group(GROUP, {"share.record.lock.duration.ms": None})
+        await coordinator.produce("jobs", 0, 1)
+        await member.fetch()
+        assert runs(await coordinator.share_state(GROUP, "jobs", 0))[1] == (1, 1, "ACQUIRED", 1, "a", 30_000)
+
+
+@pytest.mark.parametrize(
+    ("configs", "problem"),
+    [
+        ({"share.lock": 1}, "is not a setting of a group"),
+        ({"share.auto.offset.reset": "first"}, "expected earliest, latest or by_duration"),
+        ({}, "configs"),
+    ],
+)
+async def test_settings_that_no_group_can_have_are_refused(configs: dict[str, Any], problem: str) -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        with pytest.raises((OperationRefused, ValueError), match=problem):
+            await coordinator.set_group(GROUP, configs)
+
+
+async def test_numbers_that_make_no_sense_are_refused() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        with pytest.raises(ValueError, match="count"):
+            await coordinator.fail_persister(GROUP, count=-2)
+        with pytest.raises(ValueError, match="acquired"):
+            await coordinator.wait_for_share_group(GROUP, acquired=-1)
+
+
+async def test_settings_of_a_group_over_http() -> None:
+    async with running(topics=TOPICS) as coordinator, aiohttp.ClientSession() as session:
+        body = {"group": GROUP, "configs": {"share.record.lock.duration.ms": 20_000, "share.auto.offset.reset": None}}
+        async with session.post(f"{coordinator.url}/control/groups/configs", json=body) as response:
+            assert response.status == 200
+            configs = {"share.record.lock.duration.ms": "20000", "share.auto.offset.reset": None}
+            assert await response.json() == {"group": GROUP, "configs": configs}
+
+
 APIS = ("ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge")
 
 

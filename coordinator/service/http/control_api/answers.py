@@ -120,6 +120,13 @@ class MemberAnswer(ControlAnswer):
     member: str
 
 
+class GroupConfigsAnswer(ControlAnswer):
+    """The settings of a group that were changed; null: the broker's default again."""
+
+    group: str
+    configs: dict[str, str | None]
+
+
 class ShareStateAnswer(ControlAnswer):
     """A share-partition; null before a member fetches from it."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rejoin.coordinator.control.admin_actions import MemberKey, PartitionKey
+from rejoin.coordinator.control.admin_actions import GroupConfigs, MemberKey, PartitionKey
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.waiting import GroupCondition
 from rejoin.coordinator.service.http.control_api.answers import (
     GroupAnswer,
+    GroupConfigsAnswer,
     LeadingAnswer,
     MemberAnswer,
 )
@@ -45,6 +46,14 @@ GROUPS: Final = (
         MemberKey,
         MemberAnswer,
         lambda control, which, _: control.actions.kick(which),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/groups/configs",
+        "change settings of a group",
+        GroupConfigs,
+        GroupConfigsAnswer,
+        lambda control, wanted, _: control.actions.set_group(wanted),
     ),
     ControlOperation(
         "POST",
