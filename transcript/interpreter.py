@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
-from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.inputs import LockExpired, Millis, PersisterFault
 from rejoin.protocol.errors import ErrorCode
 from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.table import (
@@ -24,13 +24,16 @@ from rejoin.transcript.grammar.table import (
     JOIN,
     MEMBER_DIRECTIVES,
     MEMBER_REQUESTS,
+    SHARE_HEARTBEAT,
     topic_command,
 )
-from rejoin.transcript.grammar.words import BadWord, read_number
+from rejoin.transcript.grammar.words import BadWord, read_number, read_offsets
 from rejoin.transcript.session import PlayedMember, TranscriptSession
 from rejoin.transcript.views import show_group, show_record, show_timers
 
 BEAT_EVERY_MS: Final = 3_000
+_Operation = Literal["initialize", "read", "write", "delete", "summary"]
+_OPERATIONS: Final[dict[str, _Operation]] = {each: each for each in get_args(_Operation)}
 LONGEST_ADVANCE_MS: Final = 10 * 365 * 86_400_000
 
 
@@ -51,7 +54,7 @@ class TranscriptPlayer(TranscriptSession):
         words = command.split()
         verb = words[0]
         if verb in DIRECTIVES:
-            getattr(self, f"do_{verb}")(words[1:])
+            getattr(self, f"do_{verb.replace('-', '_')}")(words[1:])
         elif verb in ADMIN_REQUESTS:
             self._request(ADMIN_REQUESTS[verb], self._member(OUTSIDE), words[1:])
         elif len(words) > 1 and words[1] in MEMBER_REQUESTS:
@@ -149,7 +152,8 @@ class TranscriptPlayer(TranscriptSession):
         member.next_beat_at = at + BEAT_EVERY_MS
         if member.is_modern and member.generation < 0:
             return  # fenced: the next command says what it joins with
-        self._request(HEARTBEAT if member.is_modern else BEAT, member, [], quiet=True)
+        modern = SHARE_HEARTBEAT if member.is_sharing else HEARTBEAT
+        self._request(modern if member.is_modern else BEAT, member, [], quiet=True)
 
     def do_pause(self, _: list[str]) -> None:
         self.driver.paused = True
@@ -191,7 +195,8 @@ class TranscriptPlayer(TranscriptSession):
             self._request(command, self._member(OUTSIDE), words)
             return
         before, self._silent = self._silent, True
-        self._topic_id = _topic_id(words[2]) if len(words) > 2 else f"{len(self.topic_ids) + 1:032x}"
+        ids = [word for word in words[2:3] if "=" not in word]
+        self._topic_id = _topic_id(*ids) if ids else f"{len(self.topic_ids) + 1:032x}"
         try:
             self._request(command, self._member(OUTSIDE), words)
         finally:
@@ -234,6 +239,31 @@ class TranscriptPlayer(TranscriptSession):
         member_id = who.removeprefix("id:") if who.startswith("id:") else self.named(who).member_id
         self.driver.lose_session(self.group, member_id)
 
+    def do_expire_lock(self, words: list[str]) -> None:
+        usage = DIRECTIVES["expire-lock"].usage
+        if len(words) != 1 or "=" not in words[0]:
+            raise BadWord(f"expected {usage}")
+        ((topic, ((partition, offset, _),)),) = read_offsets(words).items()
+        state = self.node.share_state(self.group, topic, partition, self.now)
+        held = [] if state is None else [each for each in state.records if each.lock_ms is not None]
+        if not any(each.first_offset <= offset <= each.last_offset for each in held):
+            locked = ", ".join(f"{each.first_offset} to {each.last_offset}" for each in held) or "none"
+            raise BadWord(f"{self.group} has no lock on record {offset} of {topic}:{partition}; locked: {locked}")
+        self.driver.step(LockExpired(self.group, topic, partition, offset))
+
+    def do_fail_persister(self, words: list[str]) -> None:
+        usage = DIRECTIVES["fail-persister"].usage
+        operation, *rest = words or [""]
+        numbers = [word for word in rest if word.lstrip("-").isdecimal()]
+        errors = [word for word in rest if word not in numbers]
+        if operation not in _OPERATIONS or len(numbers) > 1 or len(errors) > 1:
+            raise BadWord(f"expected {usage}")
+        count = read_number(numbers[0]) if numbers else 1
+        error = _error(errors[0]) if errors else None
+        if count < -1:
+            raise BadWord(f"expected -1 for all requests, or how many, not {count}")
+        self.driver.step(PersisterFault(self.group, _OPERATIONS[operation], error, count))
+
     def do_compact(self, words: list[str]) -> None:
         if len(words) > 1:
             raise BadWord(f"expected {DIRECTIVES['compact'].usage}")
@@ -261,7 +291,8 @@ class TranscriptPlayer(TranscriptSession):
 def _unknown(words: list[str]) -> str:
     verbs = {**DIRECTIVES, **ADMIN_REQUESTS}
     actions = {**MEMBER_REQUESTS, **MEMBER_DIRECTIVES}
-    known: dict[str, Any] = actions if len(words) > 1 and words[1].isalpha() and words[0] not in verbs else verbs
+    is_action = len(words) > 1 and words[1].replace("-", "").isalpha() and words[0] not in verbs
+    known: dict[str, Any] = actions if is_action else verbs
     given = words[1] if known is actions else words[0]
     near = get_close_matches(given, known, n=1)
     hint = f"is it {near[0]}: {known[near[0]].usage}?" if near else f"expected {', '.join(sorted(known))}"

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.messages.share.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from rejoin.protocol.messages.share.share_fetch import ShareFetchRequest, ShareFetchResponse
+from rejoin.protocol.messages.share.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+
+_NO_SESSION: Final = frozenset({ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,6 +32,10 @@ class MemberContext:
     protocol: str | None = None
     is_modern: bool = False
     """Whether the member speaks the consumer protocol: then ``generation`` is its epoch."""
+    is_sharing: bool = False
+    """True for a member of a share group: then ``generation`` is its epoch, too."""
+    session_epoch: int = 0
+    """The epoch that its share session expects next; 0: it has none."""
     options: dict[str, str] = field(default_factory=dict)
     """Arguments of its JoinGroups that go for the next ones, too."""
     metadata: dict[tuple[str, str], list[bytes]] = field(default_factory=dict)
@@ -42,7 +56,9 @@ class MemberContext:
             case _:
                 pass
 
-    def on_heartbeat_response(self, member_id: str, response: ConsumerGroupHeartbeatResponse) -> None:
+    def on_heartbeat_response(
+        self, member_id: str, response: ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse
+    ) -> None:
         """Take over what a ConsumerGroupHeartbeat was answered; ``member_id`` is the one that it came with."""
         self.is_modern = True
         match response.error_code:
@@ -52,6 +68,23 @@ class MemberContext:
             case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.FENCED_MEMBER_EPOCH:
                 # It joins again under its id.
                 self.generation = -1
+            case _:
+                pass
+
+    def on_share_response(self, request: Request, response: Response) -> None:
+        """Take over what a request of a share group was answered; nothing for other requests."""
+        match request, response:
+            case ShareGroupHeartbeatRequest(), ShareGroupHeartbeatResponse():
+                self.is_sharing = True
+                self.on_heartbeat_response(request.member_id, response)
+            case (
+                (ShareFetchRequest() | ShareAcknowledgeRequest()),
+                (ShareFetchResponse() | ShareAcknowledgeResponse()),
+            ):
+                if response.error_code is ErrorCode.NONE:
+                    self.session_epoch = request.share_session_epoch + 1
+                elif response.error_code in _NO_SESSION:
+                    self.session_epoch = 0
             case _:
                 pass
 

@@ -10,15 +10,15 @@ from typing import Final, NamedTuple
 from rejoin.coordinator.core.effects import Append, Effect
 from rejoin.coordinator.core.inputs import Context
 from rejoin.journal.events.coordinator import TopicCreated
-from rejoin.protocol.message import Request
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity
-from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchRequest
 from rejoin.protocol.messages.records.produce import ProduceRequest
+from rejoin.protocol.messages.share.share_group_heartbeat import ShareGroupHeartbeatRequest
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest
 from rejoin.protocol.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -26,15 +26,16 @@ from rejoin.protocol.messages.transactions.end_txn import EndTxnRequest
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from rejoin.transcript.grammar.base import OUTSIDE, RequestCommand, Scope
-from rejoin.transcript.grammar.offsets import FetchCommand
 from rejoin.transcript.grammar.table import BY_REQUEST, CREATE_TOPIC, LEAVE, RESERVED
-from rejoin.transcript.grammar.words import NotExpressible
+from rejoin.transcript.grammar.words import NotExpressible, write_word
 from rejoin.transcript.members import MemberContext
 
 OF_TRANSACTIONS: Final = (InitProducerIdRequest, AddPartitionsToTxnRequest, AddOffsetsToTxnRequest, EndTxnRequest)
 NO_COORDINATOR: Final = "transcripts have no transaction coordinator; what it writes to groups is played as txn and end"
 LAST_COMMIT_WITHOUT_COORDINATOR: Final = 4
 
+_LETTERS: Final = "errors.deadletterqueue.group.enable"
+"""The setting of a topic that decides about what share groups do."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.\-]+")
 
 
@@ -71,16 +72,20 @@ class MemberNames:
         """By member id: the member that it was handed to last."""
         self._topic_ids: dict[str, str] = {}
         self.writes_topic_ids = False
+        self.writes_records = False
 
     def command(self, request: Request, context: Context, effects: Sequence[Effect]) -> WrittenCommand:
         """The command that says this request. Raises :class:`NotExpressible`."""
         if isinstance(request, CreateTopicsRequest):
             return self._topics_created(request, effects)
         command = BY_REQUEST.get(type(request))
+        if isinstance(request, ProduceRequest):
+            if not self.writes_records:
+                raise NotExpressible("only transcripts with share groups have records")
+            if not any(isinstance(effect, Append) for effect in effects):
+                raise NotExpressible("no record was written")
         if command is None:
             is_of_group = hasattr(request, "group_id")
-            if isinstance(request, ProduceRequest):
-                raise NotExpressible("transcripts have groups, not records")
             if isinstance(request, OF_TRANSACTIONS):
                 raise NotExpressible(NO_COORDINATOR)
             changes = is_of_group and any(isinstance(effect, Append) for effect in effects)
@@ -89,16 +94,13 @@ class MemberNames:
         if isinstance(request, TxnOffsetCommitRequest):
             # Later versions ask the transaction coordinator first, which a transcript does not have.
             version = min(version, LAST_COMMIT_WITHOUT_COORDINATOR)
-        if isinstance(request, OffsetFetchRequest):
-            group_id = FetchCommand.asked(request, version).group_id
-        else:
-            group_id = getattr(request, "group_id", None)
+        group_id = command.group_id(request, version)
         if group_id is not None and (not group_id or group_id != "".join(group_id.split())):
             raise NotExpressible(f"the group id {group_id!r} cannot be a word")
         if isinstance(request, JoinGroupRequest):
             return self._join(command, request, context)
         member: MemberContext | None = None
-        if isinstance(request, ConsumerGroupHeartbeatRequest):
+        if isinstance(request, ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest):
             member = self._beating(request, context)
             return self._written(command, request, version, group_id, member)
         if isinstance(request, LeaveGroupRequest):
@@ -145,6 +147,16 @@ class MemberNames:
         member.on_heartbeat_response(member_id, response)
         member.is_gone = member.generation < 0
         self._owners[member.member_id or member_id] = member
+
+    def on_share_response(self, name: str, request: Request, response: Response) -> None:
+        """Take over what a request of a share group was answered; nothing for other requests."""
+        member = self._members.get(name)
+        if member is None:
+            return
+        member.on_share_response(request, response)
+        if isinstance(request, ShareGroupHeartbeatRequest):
+            member.is_gone = member.generation < 0
+            self._owners[member.member_id or request.member_id] = member
 
     def topic_created(self, event: TopicCreated) -> str:
         """The command that creates a topic."""
@@ -197,7 +209,14 @@ class MemberNames:
         created = [event for event in effects if isinstance(event, TopicCreated)]
         if len(created) != 1:
             raise NotExpressible("" if created or not request.topics else "no topic was created")
-        return WrittenCommand(self.topic_created(created[0]), is_silent=True)
+        given = [
+            f"{each.name}={write_word(each.value)}"
+            for topic in request.topics
+            if topic.name == created[0].topic
+            for each in topic.configs
+            if each.name == _LETTERS
+        ]
+        return WrittenCommand(" ".join([self.topic_created(created[0]), *given]), is_silent=True)
 
     # --- who
 
@@ -232,12 +251,14 @@ class MemberNames:
                 return member
         return self._new(client_id, group_id, instance)
 
-    def _beating(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> NamedMember:
+    def _beating(
+        self, request: ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest, context: Context
+    ) -> NamedMember:
         """Who sends a ConsumerGroupHeartbeat: the member with this id, or one of this client that has none now."""
         owner = self._owners.get(request.member_id)
         if owner is not None and owner.group_id == request.group_id:
             return owner
-        client = (context.client_id, request.group_id, request.instance_id)
+        client = (context.client_id, request.group_id, getattr(request, "instance_id", None))
         for member in self._members.values():
             if member.is_of(*client) and (member.is_gone or not member.member_id):
                 return member

@@ -10,6 +10,7 @@ from rejoin.journal.formatting import owned
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
+from rejoin.protocol.messages.cluster.alter_configs import IncrementalAlterConfigsResponse
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
 from rejoin.protocol.messages.groups.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
@@ -27,6 +28,15 @@ from rejoin.protocol.messages.groups.sync_group import SyncGroupResponse
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitResponse
 from rejoin.protocol.messages.offsets.offset_delete import OffsetDeleteResponse
 from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchResponse
+from rejoin.protocol.messages.records.produce import ProduceResponse
+from rejoin.protocol.messages.share.share_acknowledge import ShareAcknowledgeResponse
+from rejoin.protocol.messages.share.share_fetch import ShareFetchResponse
+from rejoin.protocol.messages.share.share_group_heartbeat import ShareGroupHeartbeatResponse
+from rejoin.protocol.messages.share.share_group_offsets import (
+    AlterShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponse,
+)
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsResponse
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsResponse
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsResponse
@@ -45,6 +55,10 @@ def show(response: Response, topic_name: TopicName = str) -> str:
     match response:
         case ConsumerGroupHeartbeatResponse(error_code=ErrorCode.NONE):
             return show_heartbeat(response, topic_name)
+        case ProduceResponse():
+            return show_produce(response, topic_name)
+        case IncrementalAlterConfigsResponse(responses=(result,)):
+            return result.error_code.name
         case ConsumerGroupDescribeResponse():
             return ", ".join(show_described_consumers(group) for group in response.groups)
         case JoinGroupResponse():
@@ -92,6 +106,8 @@ def show(response: Response, topic_name: TopicName = str) -> str:
             | OffsetDeleteResponse()
         ):
             return response.error_code.name
+    if (shared := show_of_share_group(response, topic_name)) is not None:
+        return shared
     return response.to_json(BY_NAME[type(response).__name__.removesuffix("Response")].max_version).decode()
 
 
@@ -100,7 +116,75 @@ def is_uneventful(text: str) -> bool:
     return bool(_UNEVENTFUL.search(text))
 
 
-def show_heartbeat(response: ConsumerGroupHeartbeatResponse, topic_name: TopicName) -> str:
+def show_of_share_group(response: Response, topic_name: TopicName) -> str | None:
+    """A response about a share group; none for others."""
+    match response:
+        case ShareGroupHeartbeatResponse(error_code=ErrorCode.NONE):
+            return show_heartbeat(response, topic_name)
+        case ShareFetchResponse(error_code=ErrorCode.NONE):
+            return show_share_fetch(response, topic_name)
+        case ShareAcknowledgeResponse(error_code=ErrorCode.NONE, responses=topics) if topics:
+            return show_partitions(topics, topic_name)
+        case DescribeShareGroupOffsetsResponse():
+            return show_share_offsets(response)
+        case AlterShareGroupOffsetsResponse(error_code=ErrorCode.NONE):
+            return show_partitions(response.responses, topic_name)
+        case DeleteShareGroupOffsetsResponse(error_code=ErrorCode.NONE):
+            return " ".join(f"{topic.topic_name} {topic.error_code.name}" for topic in response.responses) or "nothing"
+        case (
+            ShareGroupHeartbeatResponse()
+            | ShareFetchResponse()
+            | ShareAcknowledgeResponse()
+            | AlterShareGroupOffsetsResponse()
+            | DeleteShareGroupOffsetsResponse()
+        ):
+            return response.error_code.name
+    return None
+
+
+def show_produce(response: ProduceResponse, topic_name: TopicName) -> str:
+    """The offset of the first record in each partition, or the error."""
+    return " ".join(
+        f"{_topic(topic, topic_name)}:{each.index} "
+        + (f"from {each.base_offset}" if each.error_code is ErrorCode.NONE else each.error_code.name)
+        for topic in response.responses
+        for each in topic.partition_responses
+    )
+
+
+def show_share_fetch(response: ShareFetchResponse, topic_name: TopicName) -> str:
+    """The runs of records that the member holds now with their delivery counts, and errors."""
+    shown = []
+    for topic in response.responses:
+        for each in topic.partitions:
+            words = [each.error_code.name] if each.error_code is not ErrorCode.NONE else []
+            if each.acknowledge_error_code is not ErrorCode.NONE:
+                words.append(f"acknowledgement {each.acknowledge_error_code.name}")
+            for run in each.acquired_records:
+                one = run.first_offset == run.last_offset
+                offsets = run.first_offset if one else f"{run.first_offset}-{run.last_offset}"
+                words.append(f"{offsets} (delivery {run.delivery_count})")
+            if words:
+                shown.append(f"{topic_name(topic.topic_id)}:{each.partition_index} {', '.join(words)}")
+    return "; ".join(shown) or "nothing"
+
+
+def show_share_offsets(response: DescribeShareGroupOffsetsResponse) -> str:
+    """The start offset and the lag of each share-partition; -1 is not known."""
+    shown = []
+    for group in response.groups:
+        if group.error_code is not ErrorCode.NONE:
+            shown.append(f"{group.group_id} {group.error_code.name}")
+        for topic in group.topics:
+            for each in topic.partitions:
+                error = "" if each.error_code is ErrorCode.NONE else f" {each.error_code.name}"
+                shown.append(f"{topic.topic_name}:{each.partition_index}={each.start_offset}, lag {each.lag}{error}")
+    return "; ".join(shown) or "nothing"
+
+
+def show_heartbeat(
+    response: ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse, topic_name: TopicName
+) -> str:
     if response.assignment is None:
         return f"epoch {response.member_epoch}"
     topics = {topic_name(each.topic_id): list(each.partitions) for each in response.assignment.topic_partitions}
@@ -149,10 +233,16 @@ def show_assignment(data: bytes) -> str:
 def show_partitions(topics: Any, topic_name: TopicName) -> str:
     """The error of each partition. Only offsets that are deleted never stand under the id of their topic."""
     return " ".join(
-        f"{topic.name or topic_name(topic.topic_id)}:{partition.partition_index} {partition.error_code.name}"
+        f"{_topic(topic, topic_name)}:{partition.partition_index} {partition.error_code.name}"
         for topic in topics
         for partition in topic.partitions
     )
+
+
+def _topic(topic: Any, topic_name: TopicName) -> str:
+    """The name of a topic in a response, which has its name or its id."""
+    name: str = getattr(topic, "name", "") or getattr(topic, "topic_name", "")
+    return name or topic_name(topic.topic_id)
 
 
 def show_fetch(response: OffsetFetchResponse, topic_name: TopicName) -> str:

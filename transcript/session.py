@@ -81,7 +81,7 @@ class TranscriptSession:
     ) -> None:
         """Send a request; what is answered later is shown when it is."""
         try:
-            scope = Scope(self.group, member, self, self._offsets_partition.partition, self.topic_ids)
+            scope = Scope(self.group, member, self, self._offsets_partition.partition, self.topic_ids, self.now)
             request, version = command.read(words, scope)
             api = BY_REQUEST[type(request)]
             if not api.supports(version):
@@ -181,6 +181,7 @@ class TranscriptSession:
             member.on_join_response(response)
         if isinstance(response, ConsumerGroupHeartbeatResponse):
             member.on_heartbeat_response(getattr(token.request, "member_id", ""), response)
+        member.on_share_response(token.request, response)
         text = f"{BY_REQUEST[type(token.request)].name} -> {show(response, self._topic_name)}"
         if token.quiet:
             if text == member.last_beat or (not member.last_beat and is_uneventful(text)):

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Effect, Reply
-from rejoin.coordinator.core.inputs import Context, Input, Millis, Received
+from rejoin.coordinator.core.inputs import Context, Input, Millis, PersisterFault, Received
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.message import Request, Response
 from rejoin.transcript.sizes import size_of
@@ -92,7 +92,7 @@ class StepRecorder:
 
     def add(self, at: Millis, what: StepInput, effects: list[Effect], took_ms: float = 0.0) -> None:
         """Take in a step; one of which nothing came is kept only if it was asked for."""
-        if self.is_on and (effects or isinstance(what, (Received, Interception))):
+        if self.is_on and (effects or isinstance(what, (Received, Interception, PersisterFault))):
             self.mark += 1
             asked = what.request if isinstance(what, (Received, Interception)) else None
             # Without the tokens of replies: they hold what waits for them.

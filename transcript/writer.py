@@ -21,6 +21,7 @@ from rejoin.coordinator.core.inputs import (
     LockExpired,
     LogRead,
     Millis,
+    PersisterFault,
     Received,
     RecordsWritten,
     RegexesResolved,
@@ -45,6 +46,8 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.messages.share.share_fetch import ShareFetchRequest
+from rejoin.protocol.messages.share.share_group_heartbeat import ShareGroupHeartbeatRequest
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
@@ -54,7 +57,7 @@ from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.protocol.types import ZERO_UUID, LogPartition
 from rejoin.transcript.document import RULE
 from rejoin.transcript.grammar.base import OUTSIDE
-from rejoin.transcript.grammar.words import NotExpressible, write_word
+from rejoin.transcript.grammar.words import NotExpressible, write_offset, write_word
 from rejoin.transcript.naming import LAST_COMMIT_WITHOUT_COORDINATOR, NO_COORDINATOR, MemberNames, WrittenCommand
 from rejoin.transcript.responses import is_uneventful, show
 from rejoin.transcript.steps import Interception, Step
@@ -123,7 +126,9 @@ class TranscriptWriter:
                     self._read.setdefault((partition, epoch), []).append(step)
                 case RegexesResolved(partition=partition, group_id=group_id):
                     self._resolved.setdefault((partition, group_id), []).append(step)
-                case Received(request=ConsumerGroupHeartbeatRequest()):
+                case Received(request=ShareFetchRequest()):
+                    self._names.writes_records = True
+                case Received(request=ConsumerGroupHeartbeatRequest() | ShareGroupHeartbeatRequest()):
                     # An assignor may go by the ids of topics.
                     self._names.writes_topic_ids = True
         for step in steps:
@@ -174,7 +179,12 @@ class TranscriptWriter:
                 else:
                     self._comment(f"{topic} was compacted")
             case LockExpired() if self._only_group in (None, what.group_id):
-                self._comment(f"{what.group_id} lost the lock of record {what.offset} of {what.topic}:{what.partition}")
+                record = write_offset(what.topic, what.partition, what.offset, None)
+                self._write_command(step, WrittenCommand(f"expire-lock {record}", what.group_id))
+            case PersisterFault() if self._only_group in (None, what.group_id):
+                error = [] if what.error is None else [what.error.name]
+                words = ["fail-persister", what.operation, *error, str(what.count)]
+                self._write_command(step, WrittenCommand(" ".join(words), what.group_id))
             case RecordsWritten():
                 self._comment(f"{what.records} records written to {what.topic}:{what.partition}")
 
@@ -288,7 +298,9 @@ class TranscriptWriter:
     def _begin_block(self, command: str) -> None:
         self._flush_remarks()
         block = self._blocks[-1]
-        beats = command.rsplit(maxsplit=1)[-1] in ("beat", "heartbeat") or command.startswith("advance ")
+        beats = command.rsplit(maxsplit=1)[-1] in ("beat", "heartbeat", "share-heartbeat") or command.startswith(
+            "advance "
+        )
         if block.out and not (block.is_uneventful and beats and not self._is_quiet):
             block = DraftBlock()
             self._blocks.append(block)
@@ -338,6 +350,7 @@ class TranscriptWriter:
             self._names.on_join_response(name, reply.response)
         if isinstance(reply.response, ConsumerGroupHeartbeatResponse):
             self._names.on_heartbeat_response(name, getattr(what.request, "member_id", ""), reply.response)
+        self._names.on_share_response(name, what.request, reply.response)
         shown = show(reply.response, self._names.topic_name)
         self._add_line(step.at, f"{name}  {BY_REQUEST[type(what.request)].name} -> {shown}")
 

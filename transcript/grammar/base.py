@@ -39,6 +39,8 @@ class Scope:
     """The group's."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """By name: the topics that were created, also those that are gone."""
+    now: int = 0
+    """The instant of the request, in ms: that of the records that it writes."""
 
 
 # --- options
@@ -175,6 +177,11 @@ class RequestCommand:
                     member.options[option.key] = text
         rest = self.write_rest(request, version, scope)
         return [*rest, *written] if self.options_last else [*written, *rest]
+
+    def group_id(self, request: Any, version: int) -> str | None:
+        """The group that the request is about, or none. Raises :class:`NotExpressible` if it is not one alone."""
+        group_id: str | None = getattr(request, "group_id", None)
+        return group_id
 
     def values(self, request: Any, version: int) -> dict[str, Any]:
         """The fields of a request that options give."""

@@ -54,6 +54,11 @@ def _epoch(member: MemberContext) -> int:
     return member.generation if member.is_modern and member.generation > _JOIN_EPOCH else _JOIN_EPOCH
 
 
+MEMBER_ID: Final = Option("id", "member_id", str, plain, lambda member: member.member_id or member.name)
+EPOCH: Final = Option("epoch", "member_epoch", read_number, plain, lambda member: str(_epoch(member)))
+NAMES: Final = Option("names", "subscribed_topic_names", _read_topics, _write_topics, always(""))
+
+
 class HeartbeatCommand(RequestCommand):
     """A ConsumerGroupHeartbeat. What is not said is null, but for what every member says when it joins."""
 
@@ -70,10 +75,10 @@ class HeartbeatCommand(RequestCommand):
     messages = (ConsumerGroupHeartbeatRequest,)
     version = 1
     options = (
-        Option("id", "member_id", str, plain, lambda member: member.member_id or member.name),
-        Option("epoch", "member_epoch", read_number, plain, lambda member: str(_epoch(member))),
+        MEMBER_ID,
+        EPOCH,
         version_option(1),
-        Option("names", "subscribed_topic_names", _read_topics, _write_topics, always("")),
+        NAMES,
         Option("regex", "subscribed_topic_regex", _read_regex, _write_regex, always(""), since=1),
         Option("assignor", "server_assignor", read_nullable, plain, always("")),
         Option("timeout", "rebalance_timeout_ms", _read_timeout, plain, always("")),

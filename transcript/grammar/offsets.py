@@ -215,6 +215,10 @@ class FetchCommand(RequestCommand):
             for index in topic.partition_indexes
         ]
 
+    def group_id(self, request: OffsetFetchRequest, version: int) -> str | None:
+        group_id: str = self.asked(request, version).group_id
+        return group_id
+
     @staticmethod
     def asked(request: OffsetFetchRequest, version: int) -> Any:
         """Partitions asked for, of the one group. Before v8 they stand at the top."""

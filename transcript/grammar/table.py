@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from rejoin.protocol.message import Request
-from rejoin.transcript.grammar import consumer_groups, groups, offsets, topics
+from rejoin.transcript.grammar import consumer_groups, groups, offsets, share_groups, topics
 from rejoin.transcript.grammar.base import OUTSIDE, RequestCommand
 
 JOIN: Final = groups.JoinCommand()
@@ -27,12 +27,22 @@ DELETE: Final = groups.DeleteCommand()
 CREATE_TOPIC: Final = topics.CreateTopicCommand()
 GROW_TOPIC: Final = topics.GrowTopicCommand()
 DELETE_TOPIC: Final = topics.DeleteTopicCommand()
+SHARE_HEARTBEAT: Final = share_groups.ShareHeartbeatCommand()
+SHARE_FETCH: Final = share_groups.ShareFetchCommand()
+ACKNOWLEDGE: Final = share_groups.AcknowledgeCommand()
+SHARE_OFFSETS: Final = share_groups.DescribeShareOffsetsCommand()
+ALTER_SHARE_OFFSETS: Final = share_groups.AlterShareOffsetsCommand()
+DELETE_SHARE_OFFSETS: Final = share_groups.DeleteShareOffsetsCommand()
+PRODUCE: Final = topics.ProduceCommand()
+CONFIGS: Final = topics.ConfigsCommand()
 FIND: Final = topics.FindCommand()
 
 REQUESTS: Final[tuple[RequestCommand, ...]] = (
     *(CREATE_TOPIC, GROW_TOPIC, DELETE_TOPIC),
     *(JOIN, SYNC, BEAT, LEAVE, LEAVE_TOGETHER, HEARTBEAT),
     *(COMMIT, TXN, END, FETCH, FORGET),
+    *(SHARE_HEARTBEAT, SHARE_FETCH, ACKNOWLEDGE, SHARE_OFFSETS, ALTER_SHARE_OFFSETS, DELETE_SHARE_OFFSETS),
+    *(PRODUCE, CONFIGS),
     *(LIST, DESCRIBE, DESCRIBE_CONSUMERS, DELETE, FIND),
 )
 
@@ -62,7 +72,9 @@ class Directive(NamedTuple):
 
 DIRECTIVES: Final = {
     "set": Directive("set KEY=VALUE ...", "settings, before anything else"),
-    "topic": Directive("topic NAME COUNT [ID] | NAME to COUNT | NAME gone", "create a topic, let it grow, delete it"),
+    "topic": Directive(
+        "topic NAME COUNT [ID] [CONFIG=VALUE ...] | NAME to COUNT | NAME gone", "create a topic, let it grow, delete it"
+    ),
     "group": Directive("group ID", "choose the group of the commands that follow; at first it is g"),
     "completing": Directive(
         "completing NAME ...", "these members join, silently, until the group is CompletingRebalance"
@@ -83,6 +95,12 @@ DIRECTIVES: Final = {
     "load": Directive("load", "end the pending read of the log"),
     "restart": Directive("restart [KEY=VALUE ...]", "another node, perhaps with other settings, takes over the log"),
     "expire": Directive("expire NAME | id:ID", "end a member's session now"),
+    "expire-lock": Directive("expire-lock t:0=4", "end the lock of this record, and of its batch in one state, now"),
+    "fail-persister": Directive(
+        "fail-persister initialize|read|write|delete|summary [ERROR] [COUNT]",
+        "let a request of the group to the share coordinator fail, or so many, or with -1 all; without an answer, "
+        "unless an error is given",
+    ),
     "compact": Directive("compact [TOPIC]", "clean the logs of a compacted topic now, or of all such topics"),
     "look": Directive("look", "show the group"),
     "timers": Directive("timers", "show the group's timers"),

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any, Final
 
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.cluster.alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementallyAlterableConfig,
+)
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorRequest
+from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
+from rejoin.protocol.messages.topics.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from rejoin.protocol.records.topics import GROUP_RESOURCE
+from rejoin.protocol.wire.compression import CompressionType
+from rejoin.protocol.wire.record_batch import parse_header, size_at
+from rejoin.protocol.wire.record_encoder import BatchBuilder, encode_record
 from rejoin.transcript.grammar.base import RequestCommand, Scope, number, version_option
-from rejoin.transcript.grammar.words import BadWord, NotExpressible, read_number, write_word
+from rejoin.transcript.grammar.consumer_groups import topic_names
+from rejoin.transcript.grammar.words import (
+    BadWord,
+    NotExpressible,
+    read_number,
+    read_offsets,
+    write_offset,
+    write_word,
+)
 
 _NO_TOPIC_ID: Final = "A" * 22
 _TIMEOUT_MS: Final = 1_000
+_MOST_RECORDS: Final = 100_000
+_SET: Final = 0
+_DELETE: Final = 1
+"""Operations of IncrementalAlterConfigs."""
 
 
 class CreateTopicCommand(RequestCommand):
     """A CreateTopics of one topic."""
 
     verb = "topic"
-    usage = "topic NAME COUNT [ID]"
+    usage = "topic NAME COUNT [ID] [CONFIG=VALUE ...]"
     does = "create a topic, silently; unless given, the player chooses its id"
     messages = (CreateTopicsRequest,)
     version = 7
@@ -28,9 +55,16 @@ class CreateTopicCommand(RequestCommand):
 
     def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
         name, count = _two(rest[:2], self.usage)
-        self.expect_no(rest[3:])
+        words, given = [word for word in rest if "=" not in word], [word for word in rest if "=" in word]
+        self.expect_no(words[3:])
         topic = CreatableTopic(
-            name=name, num_partitions=read_number(count), replication_factor=1, assignments=(), configs=()
+            name=name,
+            num_partitions=read_number(count),
+            replication_factor=1,
+            assignments=(),
+            configs=tuple(
+                CreatableTopicConfig(name=key, value=value) for key, _, value in (each.partition("=") for each in given)
+            ),
         )
         return CreateTopicsRequest(topics=(topic,))
 
@@ -80,6 +114,108 @@ class DeleteTopicCommand(RequestCommand):
         if len(names) != 1 or names[0] is None:
             raise NotExpressible("several topics at once, or by their ids")
         return [write_word(names[0]), "gone"]
+
+
+class ProduceCommand(RequestCommand):
+    """A Produce of a batch of records in each partition; only how many they are counts."""
+
+    verb = "produce"
+    usage = "produce t:0=3 ..."
+    does = "write so many records to partitions, each a batch of its own"
+    messages = (ProduceRequest,)
+    version = 12
+    by_member = False
+
+    def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
+        topics = tuple(
+            TopicProduceData(
+                name=topic,
+                partition_data=tuple(
+                    PartitionProduceData(index=each.partition, records=_batch(each.offset, scope.now))
+                    for each in entries
+                ),
+            )
+            for topic, entries in read_offsets(rest).items()
+        )
+        return ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=topics)
+
+    def write_rest(self, request: ProduceRequest, version: int, scope: Scope) -> list[str]:
+        name_of = topic_names(scope)
+        return [
+            write_offset(
+                write_word(topic.name) or name_of(topic.topic_id), each.index, _count(bytes(each.records or b"")), None
+            )
+            for topic in request.topic_data
+            for each in topic.partition_data
+        ]
+
+
+def _batch(count: int, now: int) -> bytes:
+    """So many records with short values."""
+    if not 0 < count <= _MOST_RECORDS:
+        raise BadWord(f"expected 1 to {_MOST_RECORDS} records, not {count}")
+    batch = BatchBuilder(now)
+    for offset in range(count):
+        batch.append(encode_record(0, offset, None, b"%d" % offset), now)
+    return batch.seal(CompressionType.NONE)
+
+
+def _count(records: bytes) -> int:
+    """The number of records in a batch. Raises :class:`NotExpressible` where it is no plain one."""
+    try:
+        header = parse_header(records)
+    except (ValueError, struct.error):
+        raise NotExpressible("records that are no batch") from None
+    if header.is_transactional or header.is_control or size_at(records) != len(records):
+        raise NotExpressible("records of a transaction, or several batches")
+    if not 0 < header.records_count <= _MOST_RECORDS:
+        raise NotExpressible(f"a batch of {header.records_count} records")
+    return header.records_count
+
+
+class ConfigsCommand(RequestCommand):
+    """An IncrementalAlterConfigs of one group."""
+
+    verb = "configs"
+    usage = "configs KEY=VALUE ... KEY ..."
+    does = "change settings of the group; a key alone sets the broker's default again"
+    messages = (IncrementalAlterConfigsRequest,)
+    version = 1
+    by_member = False
+
+    def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
+        if not rest:
+            raise BadWord(f"expected {self.usage}")
+        configs = tuple(
+            IncrementallyAlterableConfig(
+                name=key,
+                config_operation=_SET if equals else _DELETE,
+                value=value if equals else None,
+            )
+            for key, equals, value in (word.partition("=") for word in rest)
+        )
+        resource = IncrementalAlterConfigsResource(
+            resource_type=GROUP_RESOURCE, resource_name=scope.group_id, configs=configs
+        )
+        return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+    def group_id(self, request: Any, version: int) -> str | None:
+        if len(request.resources) != 1 or request.resources[0].resource_type != GROUP_RESOURCE:
+            # A transcript has no settings of topics, and those of brokers do not change.
+            raise NotExpressible
+        group_id: str = request.resources[0].resource_name
+        return group_id
+
+    def write_rest(self, request: IncrementalAlterConfigsRequest, version: int, scope: Scope) -> list[str]:
+        configs = request.resources[0].configs
+        if request.validate_only or any(each.config_operation not in (_SET, _DELETE) for each in configs):
+            raise NotExpressible("settings that are only validated, or lists that are changed")
+        return [
+            f"{write_word(each.name)}={write_word(each.value, also='=,+:')}"
+            if each.config_operation == _SET
+            else write_word(each.name)
+            for each in configs
+        ]
 
 
 class FindCommand(RequestCommand):

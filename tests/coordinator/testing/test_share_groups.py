@@ -324,7 +324,7 @@ async def test_a_transcript_says_which_lock_was_ended() -> None:
         await member.fetch()
         await coordinator.expire_lock(GROUP, "jobs", 0, 0)
         transcript = await coordinator.transcript()
-    assert "# jobs-app lost the lock of record 0 of jobs:0" in transcript
+    assert "\nexpire-lock jobs:0=0\n" in transcript
 
 
 @pytest.mark.parametrize("by_clock", [True, False])
