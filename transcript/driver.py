@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from rejoin.coordinator.core.effects import Append, DeleteLog, Effect, ReadLog, Reply, ResolveRegexes, SendRequest
+from rejoin.coordinator.core.effects import (
+    Append,
+    DeferredEvents,
+    DeleteLog,
+    Effect,
+    ReadLog,
+    Reply,
+    ResolveRegexes,
+    SendRequest,
+)
 from rejoin.coordinator.core.groups.consumer.regex_resolution import resolve_regexes
 from rejoin.coordinator.core.inputs import (
     Broker,
@@ -227,6 +236,9 @@ class NodeDriver:
                 self.logs.delete(effect.partition)
             case SendRequest():
                 self._send(effect)
+            case DeferredEvents():
+                for event in effect.make():
+                    self._listener.on_event(event)
             case Event():
                 self._listener.on_event(effect)
 

@@ -6,7 +6,8 @@ All in one process and in turns, each round all of them, with requests and answe
 - implicit: a ShareFetch of as many, which also accepts what the one before gave, batch by batch;
 - explicit: the same with a type for each record, and every tenth record released and delivered once more.
 
-A log in memory takes no time. The times are those of the process.
+A log in memory takes no time. The times are those of the process. Events of records are deferred, as by a server
+without a journal.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class _Broker:
         self.ids = 0
         self.asked = 0
         settings = Settings(offsets_topic_num_partitions=1, share_coordinator_state_topic_num_partitions=1)
-        self.driver = Driver(Node(settings, self._new_id))
+        self.driver = Driver(Node(settings, self._new_id, defers_events=True))
         self.driver.see_cluster()
         self.driver.elect(PARTITION)
         topic = {"name": "t", "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -100,6 +101,27 @@ class ResolveRegexes:
     version: int
 
 
+@dataclass(slots=True)
+class DeferredEvents:
+    """Publish events of a group, which are made when something reads them; ``counts`` has how many of each class.
+
+    Only a node that was made with ``defers_events`` asks for this; others emit the events.
+    """
+
+    group_id: str
+    counts: Mapping[type[Event], int]
+    make: Callable[[], list[Event]]
+
+
 Effect: TypeAlias = (
-    Reply | Append | ReadLog | DeleteLog | AlterPartition | AppendTopics | SendRequest | ResolveRegexes | Event
+    Reply
+    | Append
+    | ReadLog
+    | DeleteLog
+    | AlterPartition
+    | AppendTopics
+    | SendRequest
+    | ResolveRegexes
+    | DeferredEvents
+    | Event
 )

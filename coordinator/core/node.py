@@ -63,12 +63,20 @@ class Node(NodeViews, NodeQuiescence):
     """A coordinator node. ``new_id`` gives a fresh UUID as text each time it is called.
 
     With ``topics_logged`` changes of topics are asked for with ``AppendTopics``; otherwise they are true at once.
+    With ``defers_events`` events that come in large numbers are effects of the class ``DeferredEvents``.
 
     Raises ``ValueError`` when a denial in the settings cannot be read.
     """
 
-    def __init__(self, settings: Settings, new_id: Callable[[], str], *, topics_logged: bool = False) -> None:
-        super().__init__(settings, new_id, topics_logged=topics_logged)
+    def __init__(
+        self,
+        settings: Settings,
+        new_id: Callable[[], str],
+        *,
+        topics_logged: bool = False,
+        defers_events: bool = False,
+    ) -> None:
+        super().__init__(settings, new_id, topics_logged=topics_logged, defers_events=defers_events)
         self._partitions.observe(self)
         self._handlers = HandlersByRequest(self._requests)
 

@@ -35,9 +35,16 @@ class NodeParts:
     Raises ``ValueError`` when a denial in the settings cannot be read.
     """
 
-    def __init__(self, settings: Settings, new_id: Callable[[], str], *, topics_logged: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        new_id: Callable[[], str],
+        *,
+        topics_logged: bool = False,
+        defers_events: bool = False,
+    ) -> None:
         self.settings = settings
-        self._ctx = StepContext(settings, new_id)
+        self._ctx = StepContext(settings, new_id, defers_events=defers_events)
         self.earliest_deadline: Callable[[], Millis | None] = self._ctx.deadlines.earliest
         """An instant before which nothing is due, or none; ``next_deadline`` may be later. Costs nothing."""
         self._cluster = ClusterMetadata()

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.cluster.features import ClusterFeatures
-from rejoin.coordinator.core.effects import Effect, Reply
+from rejoin.coordinator.core.effects import DeferredEvents, Effect, Reply
 from rejoin.coordinator.core.inputs import Millis, Received, Token
 from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
 from rejoin.journal.events.base import Event
@@ -48,10 +48,11 @@ class OwnToken:
 class StepContext:
     """The node's hands: everything that decides takes the time from here and leaves its effects here."""
 
-    __slots__ = ("deadlines", "effects", "features", "new_id", "now", "parts", "settings")
+    __slots__ = ("deadlines", "defers_events", "effects", "features", "new_id", "now", "parts", "settings")
 
-    def __init__(self, settings: Settings, new_id: Callable[[], str]) -> None:
+    def __init__(self, settings: Settings, new_id: Callable[[], str], *, defers_events: bool = False) -> None:
         self.settings = settings
+        self.defers_events = defers_events
         self.features = ClusterFeatures(settings)
         self.new_id = new_id
         self.deadlines = Deadlines()
@@ -74,6 +75,13 @@ class StepContext:
 
     def emit(self, event: Event) -> None:
         self.effects.append(event)
+
+    def emit_deferred(self, events: DeferredEvents) -> None:
+        """Emit events that may be made later."""
+        if self.defers_events:
+            self.effects.append(events)
+        else:
+            self.effects += events.make()
 
     def go_on_later(self, part: RequestPart) -> None:
         """Handle the next part of a request when others have had their turn."""

@@ -141,7 +141,7 @@ class App:
         if self.control is not None:
             return self.control.node if parts is None else self.control.new_node(settings)
         logged = parts is not None or self.store.is_durable
-        return Node(settings, lambda: str(uuid.uuid4()), topics_logged=logged)
+        return Node(settings, lambda: str(uuid.uuid4()), topics_logged=logged, defers_events=True)
 
     def submit(self, request: Request, context: Context) -> PendingReply:
         """Hand in a request, through the fault rules where there are some."""

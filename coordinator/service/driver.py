@@ -19,6 +19,7 @@ from rejoin.coordinator.core.effects import (
     AlterPartition,
     Append,
     AppendTopics,
+    DeferredEvents,
     DeleteLog,
     Effect,
     ReadLog,
@@ -350,6 +351,9 @@ class Runtime:
                     stored.set_result(None)
 
     def _publish(self, effect: Effect, now: Millis) -> None:
+        if type(effect) is DeferredEvents:
+            self._publisher.publish_deferred(effect, now)
+            return
         assert isinstance(effect, Event), "what is nothing to carry out is an event"
         if type(effect) is PartitionLoaded:
             self.load_ms[TopicPartition(effect.topic, effect.partition)] = effect.load_ms

@@ -7,12 +7,16 @@ dropped.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Final, NamedTuple
 
 from rejoin.journal.events.base import Event
 
 RETAINED_ROWS: Final = 50_000
 RETAINED_BYTES: Final = 64 * 2**20
+_DEFERRED_BYTES: Final = 512
+"""Bytes that are counted for a row that nothing has read: more than the rows of runs of records have."""
 
 
 class FeedRow(NamedTuple):
@@ -22,6 +26,27 @@ class FeedRow(NamedTuple):
     name: str
     group_id: str | None
     text: bytes
+
+
+class _DeferredRows:
+    """Neighbouring rows of one group, made when the first of them is read; an entry of the feed for each."""
+
+    __slots__ = ("_first", "_make", "_rows", "group_id")
+
+    def __init__(self, first: int, group_id: str, make: Callable[[], list[FeedRow]]) -> None:
+        self.group_id = group_id
+        self._first = first
+        self._make: Callable[[], list[FeedRow]] | None = make
+        self._rows: list[FeedRow] = []
+
+    def row(self, seq: int) -> FeedRow:
+        """The row with this number."""
+        if self._make is not None:
+            self._rows, self._make = self._make(), None
+        return self._rows[seq - self._first]
+
+
+_Entry = FeedRow | _DeferredRows
 
 
 class RowsNotRetained(Exception):
@@ -45,7 +70,7 @@ class Feed:
     def __init__(
         self, after: int = 0, retained_rows: int = RETAINED_ROWS, retained_bytes: int = RETAINED_BYTES
     ) -> None:
-        self._entries: list[FeedRow] = []
+        self._entries: list[_Entry] = []
         self._begin = 0
         self._head = after
         self._bytes = 0
@@ -79,12 +104,24 @@ class Feed:
     def add(self, text: bytes, event: Event) -> None:
         """Add the next row, which has the number behind the head's."""
         seq = self._head = self._head + 1
-        entries, begin = self._entries, self._begin
-        entries.append(FeedRow(seq, event.name, vars(event).get("group_id"), text))
+        self._entries.append(FeedRow(seq, event.name, vars(event).get("group_id"), text))
         self._bytes += len(text)
+        self._trim()
+
+    def add_deferred(self, rows: int, group_id: str, make: Callable[[], list[FeedRow]]) -> None:
+        """Add so many rows of a group, which ``make`` returns when one of them is read; it is called once."""
+        deferred = _DeferredRows(self._head + 1, group_id, make)
+        self._head += rows
+        self._entries += [deferred] * rows
+        self._bytes += rows * _DEFERRED_BYTES
+        self._trim()
+
+    def _trim(self) -> None:
+        entries, begin = self._entries, self._begin
         last = len(entries) - 1
         while (last - begin >= self._retained_rows or self._bytes > self._retained_bytes) and begin < last:
-            self._bytes -= len(entries[begin].text)
+            oldest = entries[begin]
+            self._bytes -= len(oldest.text) if type(oldest) is FeedRow else _DEFERRED_BYTES
             begin += 1
         if begin > 1_000 and begin > last // 2:
             del entries[:begin]
@@ -99,16 +136,20 @@ class Feed:
             raise RowsNotRetained(self.first)
         start = min(self._begin + after + 1 - self.first, len(self._entries))
         if group_id is None:
-            found = self._entries[start : start + limit]
+            found = self._read(range(start, min(start + limit, len(self._entries))))
             return EventRange(found, found[-1].seq if found else after)
-        found = []
-        for index in range(start, len(self._entries)):
-            entry = self._entries[index]
-            if entry.group_id == group_id:
-                found.append(entry)
-                if len(found) == limit:
-                    return EventRange(found, entry.seq)
-        return EventRange(found, max(after, self._head))
+        entries = self._entries
+        found = self._read(
+            islice((index for index in range(start, len(entries)) if entries[index].group_id == group_id), limit)
+        )
+        return EventRange(found, found[-1].seq if len(found) == limit else max(after, self._head))
+
+    def _read(self, indices: Iterable[int]) -> list[FeedRow]:
+        entries, first = self._entries, self._head - len(self._entries) + 1
+        return [
+            entry if type(entry := entries[index]) is FeedRow else entry.row(first + index)  # type: ignore[union-attr]
+            for index in indices
+        ]
 
     async def wait(self, after: int) -> None:
         """Return when there is a row behind ``after``, or the feed is closed."""

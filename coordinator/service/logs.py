@@ -38,8 +38,12 @@ _LEVELS_BY_EVENT: Final = {
     "transaction_completed": "debug",
     "transaction_opened": "debug",
     "transaction_marker_written": "debug",
+    "share_records_acquired": "debug",
+    "share_records_acknowledged": "debug",
+    "share_records_archived": "debug",
+    "share_window_moved": "debug",
 }
-"""Others are at info. What each transaction of a healthy producer emits is at debug, as on Kafka."""
+"""Others are at info. What healthy producers and share consumers emit all the time is at debug, as on Kafka."""
 _LOGGED_BY_STORAGE: Final = ErrorCode.KAFKA_STORAGE_ERROR.name
 
 _MOST_REASONS: Final = 20

@@ -143,6 +143,11 @@ class Metrics:
         if count is not None:
             count(self, event)
 
+    def count_unread(self, counts: Mapping[type[Event], int]) -> None:
+        """Count events of which only the classes are known."""
+        for event, count in counts.items():
+            self.events[event.name] += count
+
     def _count_rebalance_started(self, event: events.RebalanceStarted) -> None:
         self.started[event.cause.cause] += 1
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import structlog
 
+from rejoin.coordinator.core.effects import DeferredEvents
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.coordinator.service.feed import Feed
+from rejoin.coordinator.service.feed import Feed, FeedRow
 from rejoin.coordinator.service.log_lines.load_summaries import LOADING_EVENTS, Loads
 from rejoin.coordinator.service.logs import LEVELS, is_level_fixed, level_of, shortened
 from rejoin.coordinator.service.metrics import Metrics
@@ -74,6 +75,23 @@ class Publisher:
         self._metrics.count_event(event)
         if type(event) not in self._unlogged:
             self._write_log_line(event)
+
+    def publish_deferred(self, events: DeferredEvents, now: Millis) -> None:
+        """Publish events; without a journal or a log line they are made when the feed's reader comes to them."""
+        if self.journal is not None or not events.counts.keys() <= self._unlogged:
+            for event in events.make():
+                self.publish(event, now)
+            return
+        self._newest_at = now
+        first = self.feed.head + 1
+
+        def rows() -> list[FeedRow]:
+            made = enumerate(events.make(), first)
+            encode = self._encoder.encode
+            return [FeedRow(seq, each.name, events.group_id, encode(seq, now, each)) for seq, each in made]
+
+        self.feed.add_deferred(sum(events.counts.values()), events.group_id, rows)
+        self._metrics.count_unread(events.counts)
 
     def _write_log_line(self, event: Event) -> None:
         is_in_summary = type(event) in LOADING_EVENTS and self._loads.take_in(event, together=self._at_debug_level)

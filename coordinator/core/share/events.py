@@ -6,10 +6,12 @@ until the outermost call is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final, Literal
 
+from rejoin.coordinator.core.effects import DeferredEvents
+from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.share.settings import SharePartitionSettings
 from rejoin.coordinator.core.share.window.reports import GAP, REJECT, Reported, RunReport
 from rejoin.coordinator.core.share.window.share_partition import SharePartition
@@ -34,6 +36,14 @@ from rejoin.protocol.unvalidated import unvalidated
 
 _WORDS: Final = {int(each): each.name.lower() for each in AcknowledgeType}
 _ARCHIVED_BY: Final = {int(AcknowledgeType.GAP): GAP, int(AcknowledgeType.REJECT): REJECT}
+_CLASSES: Final[dict[Reported, type[Event]]] = {
+    Reported.ACQUIRED: ShareRecordsAcquired,
+    Reported.ACKNOWLEDGED: ShareRecordsAcknowledged,
+    Reported.EXPIRED: ShareLocksExpired,
+    Reported.RELEASED: ShareRecordsReleased,
+    Reported.ARCHIVED: ShareRecordsArchived,
+    Reported.DEAD_LETTERED: ShareRecordsDeadLettered,
+}
 
 
 class SharePartitionEvents:
@@ -92,10 +102,9 @@ class SharePartitionEvents:
 
     def _emit_all(self) -> None:
         machine = self._machine
-        # Models are made unvalidated: a fetch of single records has a hundred of them.
-        for report in machine.take_reports():
-            for each in _by_kind(report) if report.kinds else (report,):
-                self._ctx.emit(self._event(each))
+        reports = machine.take_reports()
+        if reports:
+            self._ctx.emit_deferred(self._of_records(reports))
         window = (machine.start_offset, machine.end_offset)
         if window == self._window or not machine.is_active:
             return
@@ -109,6 +118,54 @@ class SharePartitionEvents:
         if self._is_full and not was_full:
             self._ctx.emit(ShareWindowFull(**self._names, start_offset=start, end_offset=end, limit=limit))
 
+    def _of_records(self, reports: Sequence[RunReport]) -> DeferredEvents:
+        settings = self._settings
+        made = RecordsEvents(reports, self._names, self._ctx.now, settings.lock_duration_ms, settings.dead_letter_topic)
+        return DeferredEvents(self._names["group_id"], made.counts(), made.events)
+
+
+class RecordsEvents:
+    """The events of reports, by the time and the settings of their step. A fetch of single records has a hundred."""
+
+    __slots__ = ("_dead_letter_topic", "_lock_ms", "_names", "_now", "_reports")
+
+    def __init__(
+        self,
+        reports: Sequence[RunReport],
+        names: dict[str, Any],
+        now: Millis,
+        lock_ms: Millis,
+        dead_letter_topic: str,
+    ) -> None:
+        self._reports = reports
+        self._names = names
+        self._now = now
+        self._lock_ms = lock_ms
+        self._dead_letter_topic = dead_letter_topic
+
+    def counts(self) -> dict[type[Event], int]:
+        """How many events of each class there are."""
+        found: dict[type[Event], int] = {}
+        for report in self._reports:
+            kinds, event = report.kinds, _CLASSES[report.kind]
+            if not kinds:
+                found[event] = found.get(event, 0) + 1
+                continue
+            runs = kinds if len(kinds) == 1 else bytes([kind for kind, _ in groupby(kinds)])
+            found[event] = found.get(event, 0) + len(runs)
+            archived = sum(runs.count(kind) for kind in _ARCHIVED_BY)
+            if report.word:
+                archived += runs.count(AcknowledgeType.RELEASE)
+            if archived:
+                found[ShareRecordsArchived] = found.get(ShareRecordsArchived, 0) + archived
+        return found
+
+    def events(self) -> list[Event]:
+        """The events, in order. Models are made unvalidated."""
+        return [
+            self._event(each) for report in self._reports for each in (_by_kind(report) if report.kinds else (report,))
+        ]
+
     def _event(self, report: RunReport) -> Event:
         fields: dict[str, Any] = {
             **self._names,
@@ -117,12 +174,10 @@ class SharePartitionEvents:
             "delivery_count": report.delivery_count,
         }
         word: Any = report.word
-        held_ms = max(0, (self._ctx.now if report.until is None else report.until) - report.since)
+        held_ms = max(0, (self._now if report.until is None else report.until) - report.since)
         match report.kind:
             case Reported.ACQUIRED:
-                return unvalidated(
-                    ShareRecordsAcquired, **fields, member_id=report.member, lock_ms=self._settings.lock_duration_ms
-                )
+                return unvalidated(ShareRecordsAcquired, **fields, member_id=report.member, lock_ms=self._lock_ms)
             case Reported.ACKNOWLEDGED:
                 return unvalidated(
                     ShareRecordsAcknowledged, **fields, member_id=report.member, type=word, held_ms=held_ms
@@ -134,7 +189,7 @@ class SharePartitionEvents:
             case Reported.ARCHIVED:
                 return unvalidated(ShareRecordsArchived, **fields, reason=word)
             case Reported.DEAD_LETTERED:
-                topic = self._settings.dead_letter_topic
+                topic = self._dead_letter_topic
                 return unvalidated(ShareRecordsDeadLettered, **fields, dead_letter_topic=topic, error=word or None)
 
 

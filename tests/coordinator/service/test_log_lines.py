@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import structlog
 
 from rejoin.coordinator.commands.journal_schema import journal_schema
+from rejoin.coordinator.core.effects import DeferredEvents
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
@@ -22,6 +24,7 @@ from rejoin.coordinator.service.options import InitialTopic, Options
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.storage.log_throttle import LogThrottle
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import (
     AppendFailed,
     Cause,
@@ -31,7 +34,9 @@ from rejoin.journal.events.coordinator import (
     PartitionResigned,
     RebalanceCompleted,
 )
+from rejoin.journal.events.share_partitions import ShareRecordsAcquired
 from rejoin.journal.reader import read_journal
+from rejoin.journal.writer import JournalWriter
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -300,3 +305,33 @@ def test_a_terminal_is_shown_names_and_does_not_obey_them() -> None:
     assert "['\\x1b[31m']" in out.getvalue()
     assert "ValueError: first\nof \\x9b31m two" in out.getvalue()
     assert not any(sign in out.getvalue() for sign in ("\x1b[2J", "\x9b"))
+
+
+async def test_deferred_events_are_made_for_the_journal_the_log_and_readers_only(tmp_path: Path) -> None:
+    acquired = ShareRecordsAcquired(
+        group_id="g", topic="t", partition=0, first_offset=0, last_offset=1, delivery_count=1, member_id="m", lock_ms=1
+    )
+    made: list[int] = []
+
+    def events() -> list[Event]:
+        made.append(1)
+        return [acquired, acquired]
+
+    deferred = DeferredEvents("g", {ShareRecordsAcquired: 2}, events)
+    logs.configure("info", io.StringIO())
+    journal = JournalWriter(tmp_path, "run", "coordinator", "1")
+    metrics = Metrics()
+    unread, written = Publisher("run", "1", metrics), Publisher("run", "1", Metrics(), journal)
+    unread.publish(acquired, 5)  # whether a class is logged is known from its first event
+    unread.publish_deferred(deferred, 5)
+    assert (made, unread.feed.head, metrics.events["share_records_acquired"]) == ([], 3, 3)
+    rows = [orjson.loads(row.text) for row in unread.feed.range(0, 10).entries]
+    assert [row.pop("seq") for row in rows] == [1, 2, 3]
+    assert rows[0] == rows[1] == rows[2]
+    assert len(made) == 1
+    written.publish_deferred(deferred, 5)
+    assert (len(made), journal.seq) == (2, 2)
+    journal.close()
+    logs.configure("debug", out := io.StringIO())
+    Publisher("run", "1", Metrics()).publish_deferred(deferred, 5)
+    assert len(lines_of(out)) == 2

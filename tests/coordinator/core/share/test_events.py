@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from typing import Any
 
+import pytest
+
+from rejoin.coordinator.core.effects import DeferredEvents, Effect
+from rejoin.coordinator.core.inputs import Input, Millis
+from rejoin.coordinator.core.node import Node
 from rejoin.journal.events.share_partitions import (
     SharePartitionEvent,
     SharePartitionLoaded,
     SharePersisterFailed,
+    ShareRecordsArchived,
     ShareWindowMoved,
 )
 from rejoin.journal.formatting import format_event
 from rejoin.protocol.errors import ErrorCode
+from tests.coordinator.core.share import broker_scripts
 from tests.coordinator.core.share.test_sharing import ACCEPT, JOBS, REJECT, RELEASE, Sharing
 
-RENEW = 4
+GAP, RENEW = 0, 4
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["at once", "deferred"])
+def defers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether nodes defer events: each test runs both ways, and events are the same."""
+    monkeypatch.setattr(broker_scripts, "Node", partial(Node, defers_events=request.param))
+    return bool(request.param)
 
 
 class Watched(Sharing):
@@ -62,6 +78,16 @@ def test_a_life_of_records_is_a_line_for_each_run() -> None:
         "2 (delivery 2) acquired by b for 30000 ms",
         "2 (delivery 2) lock of b ran out after 30000 ms",
     ]
+
+
+def test_records_acknowledged_one_by_one_are_events_too() -> None:
+    node = Watched()
+    node.writes(5)
+    node.acquires("a")
+    node.lines()
+    for offset, kind in ((1, ACCEPT), (3, REJECT)):
+        node.acknowledges_as("a", offset, [kind])
+    assert node.lines() == ["1 accepted by a after 0 ms", "3 rejected by a after 0 ms", "3 archived: rejected"]
 
 
 def test_locks_of_records_that_run_out_together_are_one_event() -> None:
@@ -164,3 +190,29 @@ def test_an_acknowledgement_that_cannot_be_stored_is_no_event() -> None:
         "write of the state failed: NOT_COORDINATOR",
         "0 lock of a ran out after 30000 ms",
     ]
+
+
+def test_deferred_events_are_counted_by_class(defers: bool) -> None:
+    node = Watched()
+    node.configure({"share.delivery.count.limit": "2"})
+    effects: list[Effect] = []
+    step = node.node.step
+
+    def watched(what: Input, now: Millis, *, is_late: bool = False) -> list[Effect]:
+        made = step(what, now, is_late=is_late)
+        effects.extend(made)
+        return made
+
+    node.node.step = watched  # type: ignore[method-assign]
+    node.writes(8)
+    for kinds in ([RELEASE, RELEASE, ACCEPT, GAP, REJECT, REJECT, RELEASE], [RELEASE, RELEASE]):
+        node.acquires("a")
+        node.acknowledges_as("a", 0, kinds)
+        node.driver.elapse(30_000)
+    deferred = [each for each in effects if isinstance(each, DeferredEvents)]
+    assert bool(deferred) is defers
+    for each in deferred:
+        assert each.counts == Counter(map(type, each.make()))
+        assert each.group_id == "g"
+    if defers:
+        assert sum((Counter(each.counts) for each in deferred), Counter())[ShareRecordsArchived] == 5

@@ -282,3 +282,30 @@ async def test_streams_share_what_is_rendered_and_are_bounded(node: Harness, mon
             await node.get("/healthz")
     async with stream(node) as response:
         assert response.status == 200
+
+
+def test_deferred_rows_are_made_once_and_when_they_are_read() -> None:
+    feed, made = _feed(2), []
+
+    def rows() -> list[FeedRow]:
+        made.append(1)
+        return [FeedRow(seq, "e", "g1", b"row") for seq in range(3, 8)]
+
+    feed.add_deferred(5, "g1", rows)
+    assert (feed.head, made) == (7, [])
+    assert [row.seq for row in feed.range(0, 2).entries] == [1, 2]
+    assert feed.range(0, 10, "g2") == ([row for row in feed.range(0, 2).entries if row.group_id == "g2"], 7)
+    assert made == [], "rows of another group are not made"
+    assert [row.seq for row in feed.range(4, 2).entries] == [5, 6]
+    assert [row.seq for row in feed.range(0, 4, "g1").entries] == [1, 3, 4, 5]
+    assert [row.seq for row in feed.range(0, 100).entries] == list(range(1, 8))
+    assert made == [1]
+
+
+def test_deferred_rows_are_let_go_one_by_one() -> None:
+    feed = Feed(retained_rows=4)
+    for first in (1, 4):
+        numbers = range(first, first + 3)
+        feed.add_deferred(3, "g", lambda numbers=numbers: [FeedRow(seq, "e", "g", b"row") for seq in numbers])  # type: ignore[misc]
+    assert feed.first == 3
+    assert [row.seq for row in feed.range(2, 10).entries] == [3, 4, 5, 6]
