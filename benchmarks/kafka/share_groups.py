@@ -22,6 +22,7 @@ from rich.table import Table
 
 from benchmarks import printer
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.effects import DeferredEvents, Effect
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.registry import BY_NAME
@@ -40,6 +41,14 @@ RELEASED: Final = 10
 ACCEPT, RELEASE = 1, 2
 
 
+class _Server(Driver):
+    """A driver that makes no deferred event, like a server without readers."""
+
+    def carry_out(self, effect: Effect) -> None:
+        if type(effect) is not DeferredEvents:
+            super().carry_out(effect)
+
+
 class _Broker:
     """A node with one topic of one partition, asked in bytes."""
 
@@ -47,7 +56,7 @@ class _Broker:
         self.ids = 0
         self.asked = 0
         settings = Settings(offsets_topic_num_partitions=1, share_coordinator_state_topic_num_partitions=1)
-        self.driver = Driver(Node(settings, self._new_id, defers_events=True))
+        self.driver = _Server(Node(settings, self._new_id, defers_events=True))
         self.driver.see_cluster()
         self.driver.elect(PARTITION)
         topic = {"name": "t", "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}

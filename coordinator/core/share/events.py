@@ -148,16 +148,11 @@ class RecordsEvents:
         found: dict[type[Event], int] = {}
         for report in self._reports:
             kinds, event = report.kinds, _CLASSES[report.kind]
-            if not kinds:
-                found[event] = found.get(event, 0) + 1
-                continue
-            runs = kinds if len(kinds) == 1 else bytes([kind for kind, _ in groupby(kinds)])
-            found[event] = found.get(event, 0) + len(runs)
-            archived = sum(runs.count(kind) for kind in _ARCHIVED_BY)
-            if report.word:
-                archived += runs.count(AcknowledgeType.RELEASE)
-            if archived:
-                found[ShareRecordsArchived] = found.get(ShareRecordsArchived, 0) + archived
+            runs = [kind for kind, _ in groupby(kinds)] if len(kinds) > 1 else kinds
+            found[event] = found.get(event, 0) + (len(runs) or 1)
+            for kind in runs:
+                if kind in _ARCHIVED_BY or (report.word and kind == AcknowledgeType.RELEASE):
+                    found[ShareRecordsArchived] = found.get(ShareRecordsArchived, 0) + 1
         return found
 
     def events(self) -> list[Event]:
