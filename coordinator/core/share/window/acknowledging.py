@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -19,7 +20,7 @@ from rejoin.coordinator.core.share.window.batches import (
     RecordStates,
 )
 from rejoin.coordinator.core.share.window.changes import RecordChange, begin, released
-from rejoin.coordinator.core.share.window.locks import Lock
+from rejoin.coordinator.core.share.window.locks import NO_LOCK
 from rejoin.coordinator.core.share.window.reports import (
     DELIVERY_LIMIT,
     LOG_START,
@@ -202,7 +203,8 @@ class MemberChanges:
             batch.lock = locks.set(self._deadline, since, batch, first, last, whole=True)
         else:
             records.unlock(at, end, locks)
-            records.locks[at:end] = [locks.set(self._deadline, since, batch, first, last, whole=False)] * (end - at)
+            lock = locks.set(self._deadline, since, batch, first, last, whole=False)
+            records.locks[at:end] = array("i", (lock,)) * (end - at)
         return ErrorCode.NONE
 
     def release(self, reason: str) -> None:
@@ -248,8 +250,8 @@ class MemberChanges:
 
     # --- reports
 
-    def _since(self, lock: Lock | None) -> Millis:
-        return self._now if lock is None else lock.since
+    def _since(self, lock: int) -> Millis:
+        return self._now if lock == NO_LOCK else self._window.locks.since(lock)
 
     def _report(self, first: int, last: int, count: int, kinds: bytes, since: Millis) -> None:
         """Report acknowledgements of neighbours of equal count."""

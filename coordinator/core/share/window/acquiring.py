@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -199,10 +200,12 @@ class Acquisition:
     def _hold_run(self, batch: Batch, records: RecordStates, at: int, last: int, count: int) -> None:
         size = last - at + 1
         first_offset, last_offset = batch.first + at, batch.first + last
-        lock = self._window.locks.set(self._deadline, self._now, batch, first_offset, last_offset, whole=False)
+        locks = self._window.locks
+        records.unlock(at, last + 1, locks)  # one of a transition that was forgotten
+        lock = locks.set(self._deadline, self._now, batch, first_offset, last_offset, whole=False)
         records.states[at : last + 1] = bytes((ACQUIRED,)) * size
         records.members[at : last + 1] = [self._member] * size
-        records.locks[at : last + 1] = [lock] * size
+        records.locks[at : last + 1] = array("i", (lock,)) * size
         self.rows.append(AcquiredRow(first_offset, last_offset, count))
         self.count += size
 

@@ -1,17 +1,18 @@
 """In-flight batches: offsets with one state for all of them, or with a state for each.
 
 State, transition and expiry are bits of one byte, so that runs of records are compared and changed as bytes. A record
-that is tracked by itself costs about 20 bytes: the byte, a count, and references to its member and its lock.
+that is tracked by itself costs about 16 bytes: the byte, a count, a reference to its member and the number of its lock.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from typing import Final
+from itertools import groupby
+from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.inputs import Millis
-from rejoin.coordinator.core.share.window.locks import Lock, Locks
+from rejoin.coordinator.core.share.window.locks import NO_LOCK, Locks
 from rejoin.coordinator.core.share.window.values import NO_MEMBER, BatchView, RecordRun, RecordState
 
 STATE: Final = 7
@@ -30,6 +31,10 @@ ARCHIVED: Final = int(RecordState.ARCHIVED)
 TERMINAL: Final = bytes((ACKNOWLEDGED, ARCHIVED))
 """States that are final, as whole bytes: not in transition."""
 
+_NO_LOCK: Final = array("i", (NO_LOCK,))
+_Kind: TypeAlias = tuple[int, int, str, Millis | None]
+"""State, delivery count, member and deadline of records."""
+
 _ONLY_STATE: Final = bytes(each & STATE for each in range(256))
 
 
@@ -38,11 +43,11 @@ class RecordStates:
 
     __slots__ = ("counts", "locks", "members", "states")
 
-    def __init__(self, size: int, state: int, count: int, member: str, lock: Lock | None) -> None:
+    def __init__(self, size: int, state: int, count: int, member: str, lock: int) -> None:
         self.states = bytearray((state,)) * size
         self.counts = array("h", (count,)) * size
         self.members = [member] * size
-        self.locks: list[Lock | None] = [lock] * size
+        self.locks = array("i", (lock,)) * size
 
     def leading_terminal(self) -> int:
         """How many records at the beginning are final and not in transition."""
@@ -60,16 +65,15 @@ class RecordStates:
 
     def unlock(self, begin: int, end: int, locks: Locks) -> None:
         """Take the locks off a slice."""
-        held = self.locks
-        while begin < end:
-            lock = held[begin]
-            stop = begin + 1
-            while stop < end and held[stop] is lock:
-                stop += 1
-            if lock is not None:
-                held[begin:stop] = [None] * (stop - begin)
-                locks.drop(lock, stop - begin)
-            begin = stop
+        held = self.locks[begin:end]
+        if held.count(held[0]) == end - begin:
+            if held[0] != NO_LOCK:
+                locks.drop(held[0], end - begin)
+        else:
+            for lock, run in groupby(held):
+                if lock != NO_LOCK:
+                    locks.drop(lock, len(tuple(run)))
+        self.locks[begin:end] = _NO_LOCK * (end - begin)
 
 
 class Batch:
@@ -83,7 +87,7 @@ class Batch:
         self.state = state
         self.count = count
         self.member = member
-        self.lock: Lock | None = None
+        self.lock = NO_LOCK
         self.records: RecordStates | None = None
 
     @property
@@ -97,18 +101,24 @@ class Batch:
         """
         if self.records is None:
             lock = self.lock
-            each = (
-                None if lock is None else locks.set(lock.deadline, lock.since, self, self.first, self.last, whole=False)
-            )
+            if lock != NO_LOCK:
+                until, since = locks.deadline(lock), locks.since(lock)
+                lock = locks.set(until, since, self, self.first, self.last, whole=False)
             self.unlock(locks)
-            self.records = RecordStates(self.size, self.state & STATE, self.count, self.member, each)
+            self.records = RecordStates(self.size, self.state & STATE, self.count, self.member, lock)
         return self.records
 
     def unlock(self, locks: Locks) -> None:
         """Take off the lock of the whole batch, if it has one."""
-        if self.lock is not None:
+        if self.lock != NO_LOCK:
             locks.drop(self.lock, 1)
-            self.lock = None
+            self.lock = NO_LOCK
+
+    def unlock_all(self, locks: Locks) -> None:
+        """Take all locks off, as the batch leaves the window."""
+        self.unlock(locks)
+        if self.records is not None:
+            self.records.unlock(0, self.size, locks)
 
     def terminal(self, first: int, last: int) -> int:
         """How many of the offsets from first to last are final, in transition or not."""
@@ -128,20 +138,21 @@ class Batch:
         at = self.records.states.find(AVAILABLE, begin - self.first)
         return None if at < 0 else self.first + at
 
-    def view(self, now: Millis) -> BatchView:
+    def view(self, now: Millis, locks: Locks) -> BatchView:
         """The batch as a value, neighbours of equal state put together."""
         if self.records is None:
-            run = _run(self.first, self.last, (self.state & ~LOCK_EXPIRED, self.count, self.member, self.lock), now)
+            until = _deadline(locks, self.lock)
+            run = _run(self.first, self.last, (self.state & ~LOCK_EXPIRED, self.count, self.member, until), now)
             return BatchView(self.first, self.last, False, (run,))
-        runs = tuple(_run(first, last, kind, now) for first, last, kind in self._kinds(self.records))
+        runs = tuple(_run(first, last, kind, now) for first, last, kind in self._kinds(self.records, locks))
         return BatchView(self.first, self.last, True, runs)
 
-    def _kinds(self, records: RecordStates) -> Iterator[tuple[int, int, tuple[int, int, str, Lock | None]]]:
+    def _kinds(self, records: RecordStates, locks: Locks) -> Iterator[tuple[int, int, _Kind]]:
         begin, kind = self.first, None
         rows = zip(records.states, records.counts, records.members, records.locks, strict=True)
         for offset, (state, count, member, lock) in enumerate(rows, self.first):
-            each = (state & ~LOCK_EXPIRED, count, member, lock)
-            if kind is not None and not _alike(kind, each):
+            each = (state & ~LOCK_EXPIRED, count, member, _deadline(locks, lock))
+            if kind is not None and kind != each:
                 yield begin, offset - 1, kind
                 begin = offset
             kind = each
@@ -149,12 +160,11 @@ class Batch:
             yield begin, self.last, kind
 
 
-def _alike(one: tuple[int, int, str, Lock | None], other: tuple[int, int, str, Lock | None]) -> bool:
-    deadlines = [None if lock is None else lock.deadline for lock in (one[3], other[3])]
-    return one[:3] == other[:3] and deadlines[0] == deadlines[1]
+def _deadline(locks: Locks, lock: int) -> Millis | None:
+    return None if lock == NO_LOCK else locks.deadline(lock)
 
 
-def _run(first: int, last: int, kind: tuple[int, int, str, Lock | None], now: Millis) -> RecordRun:
-    state, count, member, lock = kind
-    left = None if lock is None else lock.deadline - now
+def _run(first: int, last: int, kind: _Kind, now: Millis) -> RecordRun:
+    state, count, member, until = kind
+    left = None if until is None else until - now
     return RecordRun(first, last, RecordState(state & STATE), count, member, bool(state & IN_TRANSITION), left)

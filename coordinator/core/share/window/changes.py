@@ -23,7 +23,7 @@ from rejoin.coordinator.core.share.window.batches import (
     Batch,
 )
 from rejoin.coordinator.core.share.window.effects import DeadLetterCause, StateRun
-from rejoin.coordinator.core.share.window.locks import Lock
+from rejoin.coordinator.core.share.window.locks import NO_LOCK
 from rejoin.coordinator.core.share.window.reports import DELIVERY_LIMIT, Reported, RunReport
 from rejoin.coordinator.core.share.window.values import NO_MEMBER
 from rejoin.coordinator.core.share.window.window import Window
@@ -186,13 +186,14 @@ def _restore(window: Window, change: RecordChange, member: str, expired: int) ->
 
 
 def _report_expired(
-    window: Window, change: RecordChange, first: int, last: int, found: tuple[int, Lock | None], then: tuple[str, int]
+    window: Window, change: RecordChange, first: int, last: int, found: tuple[int, int], then: tuple[str, int]
 ) -> None:
     """Report a lock that ran out during a transition which is rolled back."""
     (state, lock), (member, expired) = found, then
-    if lock is None or not state & LOCK_EXPIRED:
+    if lock == NO_LOCK or not state & LOCK_EXPIRED:
         return
-    window.report(Reported.EXPIRED, first, last, change.count, member=member, since=lock.since, until=lock.deadline)
+    since, until = window.locks.since(lock), window.locks.deadline(lock)
+    window.report(Reported.EXPIRED, first, last, change.count, member=member, since=since, until=until)
     if expired == ARCHIVED:
         window.report(Reported.ARCHIVED, first, last, change.count, word=DELIVERY_LIMIT)
 

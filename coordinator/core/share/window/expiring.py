@@ -15,6 +15,7 @@ from rejoin.coordinator.core.share.window.batches import (
     Batch,
 )
 from rejoin.coordinator.core.share.window.changes import RecordChange, change_now, released
+from rejoin.coordinator.core.share.window.locks import NO_LOCK
 from rejoin.coordinator.core.share.window.reports import DELIVERY_LIMIT, LOG_START, Reported
 from rejoin.coordinator.core.share.window.values import WindowSettings
 from rejoin.coordinator.core.share.window.window import Window
@@ -53,12 +54,12 @@ def _expire_record(window: Window, batch: Batch, offset: int, settings: WindowSe
     return _end(window, batch, offset, offset, records.counts[at], settings)
 
 
-def _holding(batch: Batch, first: int) -> tuple[Millis, str]:
+def _holding(window: Window, batch: Batch, first: int) -> tuple[Millis, str]:
     """Since when who holds a record, or a whole batch."""
     records = batch.records
     at = first - batch.first
     lock, member = (batch.lock, batch.member) if records is None else (records.locks[at], records.members[at])
-    return 0 if lock is None else lock.since, member
+    return 0 if lock == NO_LOCK else window.locks.since(lock), member
 
 
 def _end(
@@ -67,7 +68,7 @@ def _end(
     code = released(count, settings.delivery_count_limit, dead_letters=settings.has_dead_letters)
     if last < window.start:
         code = ARCHIVED
-    since, member = _holding(batch, first)
+    since, member = _holding(window, batch, first)
     window.report(Reported.EXPIRED, first, last, count, member=member, since=since)
     if code != AVAILABLE:
         reason = LOG_START if last < window.start else DELIVERY_LIMIT

@@ -40,6 +40,7 @@ from rejoin.coordinator.core.share.window.effects import (
 )
 from rejoin.coordinator.core.share.window.expiring import expire
 from rejoin.coordinator.core.share.window.loading import load
+from rejoin.coordinator.core.share.window.locks import NO_LOCK
 from rejoin.coordinator.core.share.window.reports import (
     ABORTED,
     SESSION_CLOSED,
@@ -366,8 +367,8 @@ class SharePartition:
         if batch is None or batch.last < offset:
             return None
         if batch.records is None:
-            return None if batch.lock is None else self._expire(batch, batch.first, batch.last)
-        has_lock = batch.records.locks[offset - batch.first] is not None
+            return None if batch.lock == NO_LOCK else self._expire(batch, batch.first, batch.last)
+        has_lock = batch.records.locks[offset - batch.first] != NO_LOCK
         return self._expire(batch, offset, offset) if has_lock else None
 
     def postpone_locks(self, by_ms: Millis) -> None:
@@ -395,7 +396,7 @@ class SharePartition:
             state_epoch=self.state_epoch,
             leader_epoch=self.leader_epoch,
             gap_window=None if window.gap is None else (window.gap, window.gap_end),
-            batches=tuple(batch.view(now) for batch in window.batches),
+            batches=tuple(batch.view(now, window.locks) for batch in window.batches),
         )
 
 

@@ -88,8 +88,13 @@ class Window:
 
     def clear(self) -> None:
         """Drop all batches."""
+        self._unlock(self.batches)
         self.batches.clear()
         self.firsts.clear()
+
+    def _unlock(self, left: list[Batch]) -> None:
+        for batch in left:
+            batch.unlock_all(self.locks)
 
     @property
     def is_empty(self) -> bool:
@@ -264,6 +269,7 @@ class Window:
         # Records below the start that are still acquired hold back what is done with; the start does not fall to them.
         self.start = max(before, start)
         self.complete -= self.terminal(before, self.start - 1)
+        self._unlock(self.batches[:at])
         del self.batches[:at]
         del self.firsts[:at]
         return True

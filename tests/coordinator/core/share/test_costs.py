@@ -7,9 +7,10 @@ import tracemalloc
 import pytest
 
 from tests.benchmarks.calls import steps_of
-from tests.coordinator.core.share.one_partition import OnePartition
+from tests.coordinator.core.share.one_partition import LOCK_MS, OnePartition
 
 MOST_BYTES_PER_RECORD = 50
+MOST_BYTES_PER_RECORD_WITH_A_LOCK = 100
 RECORDS = 10_000
 ACCEPT, RENEW = 1, 4
 
@@ -38,6 +39,43 @@ def test_a_record_that_is_tracked_by_itself_costs_few_bytes(each: str) -> None:
         tracemalloc.stop()
     assert all(batch.by_record for batch in one.partition.view(0).batches)
     assert used / RECORDS < MOST_BYTES_PER_RECORD
+
+
+def test_a_lock_of_its_own_for_each_record_is_at_most_a_hundred_bytes() -> None:
+    large_window()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        one = large_window()
+        used = []
+        for _ in range(3):
+            for offset in range(RECORDS):
+                one.now += 1
+                one.acknowledge(f"member-{offset - offset % 500}", (offset, offset, (RENEW,)))
+            one.errors.clear()
+            used.append((tracemalloc.get_traced_memory()[0] - before) / RECORDS)
+    finally:
+        tracemalloc.stop()
+    assert max(used) < MOST_BYTES_PER_RECORD_WITH_A_LOCK
+    # Each lock is its own: the last round's run out one by one.
+    assert one.partition.next_deadline() == 2 * RECORDS + 1 + LOCK_MS
+    one.now = 2 * RECORDS + LOCK_MS
+    assert one.wait(3) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_a_lock_that_is_set_later_may_run_out_earlier() -> None:
+    one = OnePartition()
+    for member, lock_ms in (("A", 30_000), ("B", 10_000), ("C", 20_000), ("D", 10_000)):
+        one.settings.lock_duration_ms = lock_ms
+        first = "ABCD".index(member) * 2
+        one.fetch(member, (first, first + 1))
+    one.acknowledge("C", (4, 4, (ACCEPT,)))
+    assert one.wait(10_000) == [(2, 3), (6, 7)]
+    one.partition.postpone_locks(5_000)
+    assert one.wait(14_999) == []
+    assert one.wait(1) == [(5, 5)]
+    assert one.wait(10_000) == [(0, 1)]
+    assert one.partition.next_deadline() is None
 
 
 def test_locks_that_were_given_up_are_forgotten() -> None:
