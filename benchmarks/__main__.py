@@ -42,7 +42,15 @@ SHORT: Final = (
 )
 """Modules of this package with a ``main()``, each done in minutes with ``--quick``, quickest first."""
 
-LONG: Final = ("kafka.throughput", "sweep", "report.watch", "recovered_from_logs", "load", "pipeline_tables")
+LONG: Final = (
+    "kafka.throughput",
+    "kafka.share_peers",
+    "sweep",
+    "report.watch",
+    "recovered_from_logs",
+    "load",
+    "pipeline_tables",
+)
 """Those that take longer. They run when they are named, and with ``--long``."""
 
 

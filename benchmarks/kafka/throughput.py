@@ -37,7 +37,7 @@ WARM_UP_TOPIC: Final = "warm-up"
 Settings: TypeAlias = dict[str, str | int | float | bool]
 """Those of a client."""
 _DELAY: Final = "group.initial.rebalance.delay.ms"
-_KFAKE: Final = Path(__file__).parents[2] / "conformance" / "emulators" / "kfake"
+_KFAKE: Final = Path(__file__).parents[2] / "conformance" / "judged" / "kfake"
 
 
 @dataclass(slots=True)
