@@ -156,10 +156,9 @@ class MemberChanges:
                     return error
                 continue
             for run, stop in _equal_counts(records, at + begin_at, at + end):
-                count = records.counts[run]
+                count, since = records.counts[run], self._since(records.locks[run])
                 codes = kinds[run - at : stop - at].translate(self._codes(count))
                 self._begin(RecordChange(batch, batch.first + run, batch.first + stop - 1, codes, count))
-                since = self._since(records.locks[run])
                 self._report(batch.first + run, batch.first + stop - 1, count, kinds[run - at : stop - at], since)
         return ErrorCode.NONE if held == len(kinds) else ErrorCode.INVALID_RECORD_STATE
 
