@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from rejoin import AcknowledgeType, ShareConsumer
@@ -23,23 +21,14 @@ GROUP_CONFIGS = {"share.auto.offset.reset": "earliest", "errors.deadletterqueue.
 async def test_a_poison_message_lands_in_the_dead_letter_topic(group_coordinator: GroupCoordinator) -> None:
     await group_coordinator.set_group("workers", GROUP_CONFIGS)
     await group_coordinator.produce("jobs", 0, ["poison"])
-    deliveries: list[int | None] = []
-    async with (
-        asyncio.timeout(30),
-        ShareConsumer(
-            "jobs",
-            group_id="workers",
-            share_acknowledgement_mode="explicit",
-            transport=InProcessTransport(group_coordinator),
-        ) as consumer,
-    ):
-        while len(deliveries) < 5:
-            for record in await consumer.poll(1_000):
-                deliveries.append(record.delivery_count)
-                consumer.acknowledge(record, AcknowledgeType.RELEASE)
-            await consumer.commit()
-    assert deliveries == [1, 2, 3, 4, 5]
+    transport = InProcessTransport(group_coordinator)
+    worker = ShareConsumer("jobs", group_id="workers", share_acknowledgement_mode="explicit", transport=transport)
+    async with worker:
+        for delivery in range(1, 6):  # share.delivery.count.limit is 5
+            record = await worker.getone()
+            assert record.delivery_count == delivery
+            worker.acknowledge(record, AcknowledgeType.RELEASE)  # its handler has failed
+            await worker.commit()
     await group_coordinator.advance(1_000)  # the topic is new, and its leader is asked again after a second
     (letter,) = await group_coordinator.records("dlq.jobs")
     assert ("__dlq.errors.delivery.count", b"5") in letter.headers
-    await group_coordinator.wait_for_share_group("workers", acquired=0, available=0)

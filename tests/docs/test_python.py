@@ -26,7 +26,7 @@ from tests.docs.texts import TEXTS, python_blocks
 from tests.paths import ROOT
 
 PLAYED_BY: Final = {
-    "README.md": ["tests/docs/test_testing.py", "tests/docs/test_python.py"],
+    "README.md": [*["tests/docs/test_testing.py"] * 2, "tests/docs/test_python.py"],
     "ARCHITECTURE.md": ["tests/docs/test_contract.py"],
     "docs/assignors.md": [
         "tests/docs/test_python.py",

@@ -18,6 +18,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.testing import FaultHandle, GroupCoordinator, running
 from rejoin.coordinator.testing.pytest_plugin import OPTIONS
 from tests.docs.texts import TEXTS, python_blocks
+from tests.paths import ROOT
 
 TESTING = TEXTS["docs/testing.md"]
 [SHOWN_TEST] = re.findall(r"```python\n(@pytest\.mark\.group_coordinator.*?)```", TESTING, re.DOTALL)
@@ -77,8 +78,14 @@ def test_the_test_that_is_shown_passes(pytester: pytest.Pytester, configuration:
 
 
 def test_the_readme_shows_the_same_test() -> None:
-    [shown] = [block for block in python_blocks("README.md") if "group_coordinator" in block]
+    [shown] = [block for block in python_blocks("README.md") if "test_a_crashed_member" in block]
     assert shown.partition("...  ")[2].split("\n", 1)[1] == SHOWN_TEST.partition("...  ")[2].split("\n", 1)[1]
+
+
+def test_the_poison_message_of_the_readme_is_that_of_the_examples() -> None:
+    [shown] = [block for block in python_blocks("README.md") if "poison" in block]
+    example = (ROOT / "examples" / "testing" / "test_poison_message.py").read_text()
+    assert shown.strip() in example.replace("(group_coordinator: GroupCoordinator) -> None:", "(group_coordinator):")
 
 
 @asynccontextmanager
