@@ -104,7 +104,7 @@ def _status(story: GroupStory) -> str:
         since = f" since {moment(status.since_ms)}" if status.since_ms is not None else ""
         parts.append(f"{status.state}{since}")
     if status.generation is not None:
-        parts.append(f"generation {status.generation}")
+        parts.append(f"{'epoch' if status.group_type == 'share' else 'generation'} {status.generation}")
     if status.members is not None:
         parts.append(count(status.members, "member"))
     if status.protocol:

@@ -76,6 +76,8 @@ def status_of_events(group_id: str, events: Iterable[Row]) -> GroupStatus:
             last |= {name: row[name] for name in ("generation", "members", "protocol") if row[name] is not None}
             if row["event"] == "group_state_changed":
                 last |= {"state": row["state"], "since_ms": row["at_ms"]}
+            if row["group_type"] == "share":
+                last["group_type"] = "share"
     members = last.pop("members", None)
     return GroupStatus(group_id, members=None if members is None else len(members), rebalances=0, **last)
 

@@ -28,6 +28,8 @@ class GroupStatus:
     lag: int | None = None
     lag_ms: int | None = None
     rebalances: int | None = None
+    group_type: str | None = None
+    """Only ``share``: such a group has epochs and no generations."""
 
     def as_json(self) -> Row:
         """The status as JSON, without what is unknown."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from rejoin.pipeline.why.answer import answer
+from rejoin.pipeline.why.sources import open_source
 from tests.paths import GOLDEN
 from tests.pipeline.findings.tables import findings_of
 from tests.pipeline.recorded import events_of_logs
@@ -44,3 +46,9 @@ def test_it_is_named_in_logs_that_were_reversed_or_wrapped(tmp_path: Path, how: 
         "indented": [f"    {line}" for line in LINES],
     }[how]
     assert found(tmp_path, lines)[NAME]["numbers"]["times"] > 1
+
+
+def test_the_answer_names_its_epoch() -> None:
+    said = " ".join(answer(open_source(GOLDEN / "share-group-logs" / "server.log").story("billing")))
+    assert "billing: epoch 11, simple" in said
+    assert "generation" not in said
