@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from benchmarks.recovered.from_written_client_logs import BASE_MS
+from rejoin.client.log_writer.java_share import JavaShareLog
+from rejoin.journal.events.client import (
+    ConsumerClosed,
+    ConsumerEvent,
+    CoordinatorFound,
+    GroupJoined,
+    GroupLeft,
+    PartitionsAssigned,
+    PartitionsRevoked,
+    Subscribing,
+)
 from tests.paths import GOLDEN
 from tests.pipeline.findings.tables import findings_of
 from tests.pipeline.recorded import events_of_logs
@@ -62,3 +75,49 @@ def test_other_forms_of_the_lines_claim_no_more(tmp_path: Path, how: str, events
     known = {(row["event"], row["client_id"], row["cause"]) for row in events}
     about = ("member_joined", "member_removed", "rebalance_started", "rebalance_completed")
     assert {(row["event"], row["client_id"], row["cause"]) for row in read if row["event"] in about} <= known
+
+
+WHO: Final[dict[str, Any]] = {"client_id": "worker-1", "group_id": "billing", "group_instance_id": None}
+MEMBER: Final[dict[str, Any]] = WHO | {"member_id": "CNjRb4g0TUKu90JooyGGXg", "generation": 4}
+LIFE: Final[tuple[ConsumerEvent, ...]] = (
+    Subscribing(topics=["invoices"], pattern=None, partitions={}, **WHO),
+    CoordinatorFound(node_id=1, host="127.0.0.1", port=9092, **WHO),
+    GroupJoined(waited_ms=12, **MEMBER),
+    PartitionsAssigned(partitions={"invoices": [0, 1]}, **MEMBER),
+    PartitionsRevoked(partitions={"invoices": [1]}, **MEMBER | {"generation": 5}),
+    GroupLeft(reason="the consumer is being closed", notified=True, **MEMBER | {"generation": 5}),
+    ConsumerClosed(**WHO),
+)
+
+
+def test_what_is_written_of_a_share_consumer_is_read_again(tmp_path: Path) -> None:
+    log = JavaShareLog("worker-1", "billing")
+    lines = log.started(BASE_MS)
+    for nth, event in enumerate(LIFE):
+        lines += log.lines(event, BASE_MS + 1_000 * nth)
+    (tmp_path / "worker-1.log").write_text("".join(f"{line}\n" for line in lines))
+    rows = events_of_logs([tmp_path / "worker-1.log"]).to_pylist()
+    assert {(row["group_id"], row["client_id"]) for row in rows} == {("billing", "worker-1")}
+    came = [(row["member_id"], row["kind"]) for row in rows if row["event"] == "member_joined"]
+    assert came == [(MEMBER["member_id"], "share")]
+    given = [row["partitions"] for row in rows if row["event"] == "partitions_assigned"]
+    assert given[0] == [{"topic": "invoices", "partition": 0}, {"topic": "invoices", "partition": 1}]
+    assert [row["cause"] for row in rows if row["event"] == "member_removed"] == ["left"]
+    assert not {"rebalance_started", "rebalance_completed"} & {row["event"] for row in rows}
+
+
+def forms(text: str) -> set[str]:
+    """Lines without their time, the member, its epoch and the port."""
+    return {
+        re.sub(r"(?<=Member )\S+ with epoch -?\d+|(?<=port=)\d+", "", line.partition("] ")[2])
+        for line in text.splitlines()
+        if " INFO " in line
+    }
+
+
+def test_written_lines_have_the_form_of_recorded_ones() -> None:
+    log = JavaShareLog("billing-1", "billing")
+    written = forms("\n".join(line for event in LIFE for line in log.lines(event, BASE_MS)))
+    # A member that has partitions at once is not stable before.
+    new = {each for each in written - forms(LOGS[0].read_text()) if "from JOINING to STABLE" not in each}
+    assert new == set()

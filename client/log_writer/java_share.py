@@ -1,0 +1,96 @@
+"""Java's share consumer, at INFO: what a member of a share group says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+from rejoin.client.log_writer.java import JavaLog
+from rejoin.client.log_writer.writer import Line, pairs
+from rejoin.journal.events import client as events
+from rejoin.journal.events.base import PartitionsByTopic
+from rejoin.journal.kafka_logs.template import Template
+
+_PACKAGE: Final = "org.apache.kafka.clients.consumer.internals"
+_CLASSES: Final = {
+    "subscribing": "ShareConsumerImpl",
+    "remark": "ShareConsumerImpl",
+    "coordinator_found": "CoordinatorRequestManager",
+    "coordinator_lost": "CoordinatorRequestManager",
+}
+_MEMBERSHIP: Final = "ShareMembershipManager"
+_VERSIONS: Final = "org.apache.kafka.common.utils.internals.AppInfoParser"
+_LEFT_EPOCH: Final = -1
+
+
+class JavaShareLog(JavaLog):
+    """The layout of :class:`JavaLog`. Members have epochs and states; no rebalance is logged."""
+
+    _owned: tuple[str, ...] = ()
+    _reconciliations = 0
+
+    def started(self, at_ms: int) -> list[str]:
+        self.member, self.generation, self._owned, self._reconciliations = "", -1, (), 0
+        version = ".".join(map(str, self.version))
+        return [f"[{self._stamp(at_ms)}] INFO Kafka version: {version}.0 ({_VERSIONS})"]
+
+    def framed(self, template: Template, text: str, values: Mapping[str, Any], at_ms: int) -> str:
+        prefix = f"[ShareConsumer clientId={self.client_id}, groupId={self.group_id}] "
+        named = f"{_PACKAGE}.{_CLASSES.get(template.kind, _MEMBERSHIP)}"
+        return f"[{self._stamp(at_ms)}] {template.level} {prefix}{text} ({named})"
+
+    def on_event(self, event: events.ConsumerEvent) -> Iterator[Line]:
+        match event:
+            case events.Subscribing():
+                yield "subscribing", "share", {"topics": ", ".join(event.topics)}
+            case events.CoordinatorFound():
+                self.coordinator = (
+                    f"Coordinator(key='{self.group_id}', nodeId={event.node_id}, host='{event.host}', "
+                    f"port={event.port}, errorCode=0, errorMessage='')"
+                )
+                yield "coordinator_found", "", {}
+            case events.CoordinatorLost():
+                yield "coordinator_lost", "", {"problem": event.cause}
+            case events.GroupJoined():
+                yield from _states(event.member_id, 0, "UNSUBSCRIBED", "JOINING")
+                yield from _states(event.member_id, event.generation, "JOINING", "STABLE")
+            case events.PartitionsAssigned() if event.partitions:
+                yield from self._reconciled(event, tuple(sorted({*self._owned, *_names(event.partitions)})))
+            case events.PartitionsRevoked() if event.partitions:
+                given_up = _names(event.partitions)
+                yield from self._reconciled(event, tuple(each for each in self._owned if each not in given_up))
+            case events.GroupLeft() if event.notified:
+                yield from _states(event.member_id, event.generation, "STABLE", "PREPARE_LEAVING")
+                yield from _states(event.member_id, _LEFT_EPOCH, "PREPARE_LEAVING", "LEAVING", "UNSUBSCRIBED")
+                self._owned = ()
+            case events.ConsumerClosed():
+                yield "remark", "closed", {}
+
+    def _reconciled(self, event: events.MemberEvent, wanted: tuple[str, ...]) -> Iterator[Line]:
+        owned, self._owned = self._owned, wanted
+        rows = {
+            "Member:": event.member_id,
+            "Assigned partitions:": _listed(wanted),
+            "Current owned partitions:": _listed(owned),
+            "Added partitions (assigned - owned):": _listed(each for each in wanted if each not in owned),
+            "Revoked partitions (owned - assigned):": _listed(each for each in owned if each not in wanted),
+        }
+        update = "".join(f"\n\t{name:42} {value}" for name, value in rows.items())
+        yield from _states(event.member_id, event.generation, "STABLE", "RECONCILING")
+        yield "reconciling", "", {"local_epoch": self._reconciliations, "update": f"{update}\n"}
+        self._reconciliations += 1
+        yield from _states(event.member_id, event.generation, "RECONCILING", "ACKNOWLEDGING", "STABLE")
+
+
+def _states(member: str, epoch: int, *states: str) -> Iterator[Line]:
+    for before, after in pairwise(states):
+        yield "member_state", "", {"member": member, "member_epoch": epoch, "state_before": before, "state": after}
+
+
+def _names(partitions: PartitionsByTopic) -> tuple[str, ...]:
+    return tuple(f"{topic}-{number}" for topic, number in pairs(partitions))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{', '.join(names)}]"
