@@ -75,6 +75,13 @@ func TestEachTestBeginsAnew(t *testing.T) {
 	equal(t, errors.As(err, &reached), true)
 }
 
+func TestAShareGroupThatHasNoRecordsToHoldIsNotReached(t *testing.T) {
+	r := New(t, virtual)
+	wanted := Fields{"members": 1, "acquired": 2, "available": 0, "topic": "orders", "timeout_ms": 1}
+	said := failure(func(t testing.TB) { (&Rejoin{URL: r.URL, t: t}).WaitForShareGroup("orders-share", wanted) })
+	equal(t, strings.Contains(said, "orders-share"), true)
+}
+
 func TestFaultsAreAppliedAwaitedAndRemoved(t *testing.T) {
 	r := New(t, virtual)
 	fault := r.AddFault(Fields{"keys": "JoinGroup", "error": "COORDINATOR_NOT_AVAILABLE"})

@@ -61,6 +61,12 @@ class RejoinSelfTest {
     }
 
     @Test
+    void aShareGroupThatHasNoRecordsToHoldIsNotReached(Rejoin rejoin) {
+        Map<String, Object> wanted = Map.of("members", 1, "acquired", 2, "available", 0, "topic", "orders", "timeout_ms", 1);
+        assertThrows(Rejoin.NotReached.class, () -> rejoin.waitForShareGroup("orders-share", wanted));
+    }
+
+    @Test
     void faultsAreAppliedAwaitedAndRemoved(Rejoin rejoin) {
         Rejoin.Fault fault = rejoin.addFault(Map.of("keys", "JoinGroup", "error", "COORDINATOR_NOT_AVAILABLE"));
         assertTrue(join(rejoin, "").join().contains("\"errorCode\":15,"));

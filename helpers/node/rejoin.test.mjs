@@ -45,6 +45,12 @@ test("each test begins without groups, records and faults", rejoin.test(async (r
   assert.deepEqual((await rejoin.control("GET", "/control/faults")).faults, []);
 }));
 
+test("a share group that has no records to hold is not reached", rejoin.test(async (rejoin) => {
+  const wanted = { members: 1, acquired: 2, available: 0, topic: "orders", timeout_ms: 1 };
+  await assert.rejects(rejoin.waitForShareGroup("orders-share", wanted), NotReached);
+  await assert.rejects(rejoin.waitForShareGroup("orders-share", { acquired: "two" }), OperationRefused);
+}));
+
 test("faults are applied, awaited and removed", rejoin.test(async (rejoin) => {
   const fault = await rejoin.addFault({ keys: "JoinGroup", error: "COORDINATOR_NOT_AVAILABLE" });
   assert.equal((await join()).errorCode, 15);
