@@ -92,7 +92,7 @@ class Cluster:
         leading = {self.partition_of(group_id) for group_id in group_ids}
         leading.update(self.leads(self.log_of(partition)) for partition in logs)
         leading.update(self.leads(log) for log in self.transaction_logs)
-        leading.update(self.leads(log) for log in self._share_state_logs())
+        leading.update(self.leads(log) for log in self.share_state_logs())
         self.partitions = sorted(leading)
         for node in self.nodes:
             self._start(node)
@@ -111,7 +111,7 @@ class Cluster:
         self._topics_version += 1
         return self._topics_version
 
-    def _share_state_logs(self) -> list[TopicIdPartition]:
+    def share_state_logs(self) -> list[TopicIdPartition]:
         """The partitions of ``__share_group_state`` that are in use."""
         count = self.settings.share_coordinator_state_topic_num_partitions
         keys = [
@@ -120,7 +120,7 @@ class Cluster:
             for topic, partitions in topics.items()
             for index in range(partitions)
         ]
-        return [state_log(key, count) for key in keys]
+        return sorted({state_log(key, count) for key in keys})
 
     def begin(self) -> None:
         """Elect leaders, one node after the other."""

@@ -154,7 +154,7 @@ class Failover(Part):
 
 
 class MoveLeaders(Part):
-    """Other nodes lead the partitions of a topic with producers. ``zombie``: how long the old ones still believe it."""
+    """Other nodes lead the partitions of a real log. ``zombie``: how long the old ones still believe that they lead."""
 
     topic: str
     zombie: Duration = 0

@@ -13,6 +13,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, model_validator
 
 from rejoin.coordinator.config import Settings
+from rejoin.protocol.records.share_partitions import SHARE_GROUP_STATE_TOPIC
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.scenario.actions import (
@@ -37,7 +38,7 @@ from rejoin.simulation.scenario.fields import (
     names_of,
 )
 from rejoin.simulation.scenario.protocols import Protocol, idle_keys, protocol_mistakes, topics_of
-from rejoin.simulation.scenario.share_groups import ShareSpec, dead_letter_topics
+from rejoin.simulation.scenario.share_groups import ShareSpec, dead_letter_topics, share_groups
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec, StartSpec, TransformSpec
 
 _STATIC_GROUP: Final = re.compile(r"[a-zA-Z0-9._-]{1,240}")
@@ -250,6 +251,12 @@ class Scenario(Part):
                 ids += [f"{name}-{topic}-{index}" for index in range(count)]
         return ids
 
+    def _state_topics(self) -> tuple[str, ...]:
+        """The coordinators' topics with real logs, whose leaders can be moved."""
+        has_transforms = any(each.transform is not None for each in self.groups.values())
+        topics = (TRANSACTION_STATE_TOPIC,) if has_transforms else ()
+        return (*topics, SHARE_GROUP_STATE_TOPIC) if share_groups(self) else topics
+
     def _check(self, number: int, event: ScheduledAction) -> None:
         action = event.action
 
@@ -261,10 +268,9 @@ class Scenario(Part):
             raise mistake("group", f"there is no group {group!r}; there are {', '.join(self.groups)}")
         key = "topic" if hasattr(action, "topic") else "topics"
         for topic in names_of(getattr(action, key, ())):
-            has_log = any(each.transform is not None for each in self.groups.values())
-            if topic not in self.topics and not (has_log and topic == TRANSACTION_STATE_TOPIC):
+            if topic not in (*self.topics, *self._state_topics()):
                 raise mistake(key, f"there is no topic {topic!r}; there are {', '.join(self.topics)}")
-        written = (*self.written_topics, TRANSACTION_STATE_TOPIC)
+        written = (*self.written_topics, *self._state_topics())
         if isinstance(action, MoveLeaders) and action.topic not in written:
             raise mistake("topic", f"topic {action.topic!r} has no producers; its partitions have no leaders to move")
         if isinstance(action, GrowTopic) and action.topic in self.written_topics:

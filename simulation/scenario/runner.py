@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.share_partitions import SHARE_GROUP_STATE_TOPIC
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.units import format_duration
@@ -403,6 +404,8 @@ class ActionRunner:
         cluster = self.simulation.cluster
         if what.topic == TRANSACTION_STATE_TOPIC:
             logs = cluster.transaction_logs
+        elif what.topic == SHARE_GROUP_STATE_TOPIC:
+            logs = cluster.share_state_logs()
         else:
             count = len(cluster.topics[what.topic].partitions)
             logs = [cluster.log_of(TopicPartition(what.topic, index)) for index in range(count)]

@@ -13,9 +13,11 @@ from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.node import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.scenario.protocols import protocols_of
+from rejoin.simulation.scenario.share_groups import share_groups
 from rejoin.simulation.search import checks
 from rejoin.simulation.search.observations import Observations, ObservedStep, Violation
 from rejoin.simulation.search.observed_consumer_groups import ObservedConsumerGroups
+from rejoin.simulation.search.observed_shares import ObservedShares
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
 from rejoin.simulation.simulation import Simulation
 
@@ -35,6 +37,9 @@ class CheckedSimulation(Watcher):
         if any("consumer" in protocols_of(simulation.scenario, each) for each in simulation.scenario.groups):
             self.observed.consumer_groups = ObservedConsumerGroups(simulation)
             self.checks = checks.MIGRATING
+        if share_groups(simulation.scenario):
+            self.observed.shares = ObservedShares(simulation)
+            self.checks = checks.SHARED
         self.every_ms = every_ms
         self._epoch_before = -1
         for node in simulation.cluster.nodes:

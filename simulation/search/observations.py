@@ -43,6 +43,7 @@ from rejoin.simulation.simulation import Simulation
 
 if TYPE_CHECKING:
     from rejoin.simulation.search.observed_consumer_groups import ObservedConsumerGroups
+    from rejoin.simulation.search.observed_shares import ObservedShares
 
 NEW_MEMBER_MS = 300_000
 
@@ -162,12 +163,16 @@ class Observations:
     """Where consumers transform in transactions."""
     consumer_groups: ObservedConsumerGroups | None = None
     """Where groups use the consumer protocol, or move to it."""
+    shares: ObservedShares | None = None
+    """Where consumers share partitions."""
     _active: tuple[int, list[tuple[NodeActor, GroupSnapshot]]] = (-1, [])
 
     # -- observing
 
     def before(self, node: NodeActor, what: Input) -> None:
         """Observe an input before it changes anything."""
+        if self.shares is not None:
+            self.shares.before(node, what)
         if not isinstance(what, Received) or not isinstance(what.token, Exchange):
             return
         self.open[what.token] = (node, node.incarnation, self.simulation.world.now)
@@ -185,6 +190,8 @@ class Observations:
         """Observe a step that has passed the checks."""
         if self.consumer_groups is not None:
             self.consumer_groups.after(step, self)
+        if self.shares is not None:
+            self.shares.after(step)
         for effect in step.effects:
             if isinstance(effect, Reply):
                 if isinstance(effect.token, Exchange):

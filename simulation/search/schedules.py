@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.durations import parse_duration
 from rejoin.simulation.search.migrating import migrating_scenario
+from rejoin.simulation.search.sharing import sharing_scenario
 from rejoin.simulation.search.transforming import transforming_scenario
 
 Schedule: TypeAlias = Callable[[int], dict[str, Any]]
@@ -274,5 +275,6 @@ SCHEDULES: Final[dict[str, Schedule]] = {
     "producers": producing_scenario,
     "transactions": transforming_scenario,
     "consumer": migrating_scenario,
+    "share": sharing_scenario,
 }
 """Kinds of scenarios that a search may play, by name."""

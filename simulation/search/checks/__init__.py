@@ -22,6 +22,7 @@ from rejoin.simulation.search.checks import (
     producers,
     rebalances,
     requests,
+    shares,
     transactions,
 )
 from rejoin.simulation.search.observations import Observations, ObservedStep
@@ -131,3 +132,29 @@ MIGRATING: Final = CheckSet(
     ),
 )
 """For runs with consumer groups, and with groups that move from one protocol to the other."""
+
+SHARED: Final = CheckSet(
+    (
+        requests.the_core_fails,
+        requests.a_request_is_answered_twice,
+        shares.a_loaded_window_differs_from_the_log,
+        shares.a_finished_record_is_delivered,
+        shares.a_record_has_two_holders,
+        shares.a_delivery_is_not_counted,
+        shares.a_response_has_what_its_member_was_not_given,
+        shares.a_verdict_is_answered_before_it_is_stored,
+        shares.a_member_decides_about_a_record_of_another,
+        shares.a_request_with_another_session_epoch_is_accepted,
+    ),
+    (),
+    (
+        shares.a_lock_never_ends,
+        shares.a_snapshot_differs_from_the_log,
+        logs.an_offsets_partition_has_two_leaders,
+    ),
+    (
+        shares.a_shared_record_is_lost,
+        shares.a_shared_record_is_left,
+    ),
+)
+"""For runs with share groups."""
