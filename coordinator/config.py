@@ -21,6 +21,7 @@ from rejoin.coordinator.settings.listeners import ListenerSettings
 from rejoin.coordinator.settings.logs import FetchSettings, LogSettings
 from rejoin.coordinator.settings.share_groups import ShareGroupSettings
 from rejoin.coordinator.settings.share_records import ShareRecordSettings
+from rejoin.coordinator.settings.streams_groups import StreamsGroupSettings
 from rejoin.coordinator.settings.topic_defaults import TopicDefaults
 from rejoin.coordinator.settings.transactions import TransactionSettings
 from rejoin.protocol.brokers.releases import newest_versions
@@ -46,6 +47,7 @@ class Settings(
     ShareRecordSettings,
     FetchSettings,
     ClassicGroupSettings,
+    StreamsGroupSettings,
     ShareGroupSettings,
     TopicDefaults,
     ConsumerGroupSettings,

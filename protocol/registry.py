@@ -163,8 +163,8 @@ DELETE_SHARE_GROUP_STATE: Final = register(86, (0, 0), 0, "DeleteShareGroupState
 READ_SHARE_GROUP_STATE_SUMMARY: Final = register(
     87, (0, 1), 0, "ReadShareGroupStateSummary", ".share.share_group_state"
 )
-STREAMS_GROUP_HEARTBEAT: Final = define(88, (0, 1), 0, "StreamsGroupHeartbeat", ".streams.streams_group_heartbeat")
-STREAMS_GROUP_DESCRIBE: Final = define(89, (0, 1), 0, "StreamsGroupDescribe", ".streams.streams_group_describe")
+STREAMS_GROUP_HEARTBEAT: Final = register(88, (0, 1), 0, "StreamsGroupHeartbeat", ".streams.streams_group_heartbeat")
+STREAMS_GROUP_DESCRIBE: Final = register(89, (0, 1), 0, "StreamsGroupDescribe", ".streams.streams_group_describe")
 DESCRIBE_SHARE_GROUP_OFFSETS: Final = register(90, (0, 1), 0, "DescribeShareGroupOffsets", ".share.share_group_offsets")
 ALTER_SHARE_GROUP_OFFSETS: Final = register(91, (0, 0), 0, "AlterShareGroupOffsets", ".share.share_group_offsets")
 DELETE_SHARE_GROUP_OFFSETS: Final = register(92, (0, 0), 0, "DeleteShareGroupOffsets", ".share.share_group_offsets")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.cluster.features import GROUP_VERSION, SHARE_VERSION
+from rejoin.coordinator.core.cluster.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from rejoin.coordinator.core.groups.consumer.admission import check_consumer_heartbeat, consumer_protocol_is_off
 from rejoin.coordinator.core.groups.share.admission import check_share_heartbeat
+from rejoin.coordinator.core.groups.streams.admission import check_streams_heartbeat, streams_protocol_is_off
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Rule
@@ -131,6 +132,26 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     api.DELETE_SHARE_GROUP_OFFSETS: ServedApi(
         lambda of: of.share_groups.delete_offsets,
         Rule(group=_DELETE, topic=_READ, feature=SHARE_VERSION, needs_key=True),
+    ),
+    api.STREAMS_GROUP_HEARTBEAT: ServedApi(
+        lambda of: of.streams_groups.heartbeat,
+        Rule(
+            group=_READ,
+            topic=_DESCRIBE,
+            malformed=streams_protocol_is_off,
+            feature=STREAMS_VERSION,
+            valid=check_streams_heartbeat,
+        ),
+    ),
+    api.STREAMS_GROUP_DESCRIBE: ServedApi(
+        lambda of: of.streams_descriptions.describe,
+        Rule(
+            group=_DESCRIBE,
+            topic=_DESCRIBE,
+            malformed=streams_protocol_is_off,
+            feature=STREAMS_VERSION,
+            needs_key=True,
+        ),
     ),
     api.OFFSET_FETCH: ServedApi(lambda of: of.offsets.fetch, Rule(group=_DESCRIBE, topic=_DESCRIBE)),
     api.OFFSET_DELETE: ServedApi(lambda of: of.offsets.delete, Rule(group=_DELETE, topic=_READ, needs_key=True)),

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.descriptions import ConsumerGroupDescriptions
     from rejoin.coordinator.core.groups.share.descriptions import ShareGroupDescriptions
     from rejoin.coordinator.core.groups.share.requests import ShareGroupRequests
+    from rejoin.coordinator.core.groups.streams.descriptions import StreamsGroupDescriptions
+    from rejoin.coordinator.core.groups.streams.requests import StreamsGroupRequests
     from rejoin.coordinator.core.offsets.requests import OffsetRequests
     from rejoin.coordinator.core.partitions.delete_records import DeleteRecordsRequests
     from rejoin.coordinator.core.partitions.describe_producers import ProducerRequests
@@ -99,6 +101,18 @@ class RequestHandlers:
         from rejoin.coordinator.core.groups.share.descriptions import ShareGroupDescriptions
 
         return ShareGroupDescriptions(self.ctx, self.shards, self.all_topics, self.admission)
+
+    @cached_property
+    def streams_groups(self) -> StreamsGroupRequests:
+        from rejoin.coordinator.core.groups.streams.requests import StreamsGroupRequests
+
+        return StreamsGroupRequests(self.ctx, self.shards, self.admission, self.all_topics.may_be_used)
+
+    @cached_property
+    def streams_descriptions(self) -> StreamsGroupDescriptions:
+        from rejoin.coordinator.core.groups.streams.descriptions import StreamsGroupDescriptions
+
+        return StreamsGroupDescriptions(self.ctx, self.shards, self.all_topics, self.admission)
 
     # --- topics and the cluster
 

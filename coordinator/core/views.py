@@ -47,6 +47,20 @@ class ConsumerMemberView(MemberView):
     is_classic: bool
 
 
+class StreamsMemberView(MemberView):
+    """A member of a streams group. ``assignment`` are its active tasks; tasks are partitions by subtopology."""
+
+    member_epoch: int
+    previous_member_epoch: int
+    member_state: str
+    process_id: str
+    standby_tasks: dict[str, list[int]]
+    pending_revocation: dict[str, list[int]]
+    pending_standby_revocation: dict[str, list[int]]
+    target: dict[str, list[int]]
+    target_standby: dict[str, list[int]]
+
+
 class OffsetView(View):
     """A committed offset; ``log_end_offset`` and ``lag`` are none when the partition does not exist.
 

@@ -48,7 +48,7 @@ class ClassicGroupSettings(SettingsPart):
         default=10, ge=0, description="Accepted for compatibility; has no effect. Appends are not delayed."
     )
     group_coordinator_rebalance_protocols: str = Field(
-        default="classic,consumer",
-        pattern="^classic(,consumer)?$",
-        description="Group protocols that are served: classic alone, or classic,consumer.",
+        default="classic,consumer,streams",
+        pattern="^classic(,consumer)?(,streams)?$",
+        description="Group protocols that are served: classic, and consumer or streams or both behind it.",
     )

@@ -52,7 +52,7 @@ partitions of a share group are initialised than its members have. failover: a c
 a group whose members had not all reached its epoch.
 """
 
-GroupType = Literal["classic", "consumer", "share"]
+GroupType = Literal["classic", "consumer", "share", "streams"]
 """The protocol of a group, as ListGroups names it."""
 
 RemovalCause = Literal["left", "session-expiry", "did-not-rejoin", "sync-expiry", "over-capacity", "rebalance-expiry"]

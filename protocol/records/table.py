@@ -147,9 +147,8 @@ SHARE_GROUP_TYPES: Final = _registered(
     )
 )
 
-STREAMS_GROUP_TYPES: Final = tuple(
-    define(each)
-    for each in _of_parts(
+STREAMS_GROUP_TYPES: Final = _registered(
+    _of_parts(
         Owner.STREAMS_GROUPS,
         streams_groups.StreamsGroupMetadataRecord,
         streams_groups.StreamsGroupMemberMetadataRecord,
@@ -159,4 +158,3 @@ STREAMS_GROUP_TYPES: Final = tuple(
         streams_groups.StreamsGroupTopologyRecord,
     )
 )
-"""No log has them before there are groups that write them."""

@@ -30,6 +30,7 @@ from rejoin.protocol.records.table import (
     OFFSET_COMMIT,
     RECORD_TYPES,
     SHARE_GROUP_TYPES,
+    STREAMS_GROUP_TYPES,
     Owner,
     RecordType,
 )
@@ -136,7 +137,9 @@ def test_what_a_coordinator_writes_is_kafkas_version() -> None:
 def test_each_key_version_means_one_type() -> None:
     of_consumer_groups = dict(zip((3, 4, 5, 6, 7, 8, 16), CONSUMER_GROUP_TYPES, strict=True))
     of_share_groups = dict(zip((10, 11, 12, 13, 14, 15), SHARE_GROUP_TYPES, strict=True))
-    types = {0: OFFSET_COMMIT, 1: OFFSET_COMMIT, 2: GROUP_METADATA, **of_consumer_groups, **of_share_groups}
+    of_streams_groups = dict(zip((17, 19, 20, 21, 22, 23), STREAMS_GROUP_TYPES, strict=True))
+    of_offsets = {0: OFFSET_COMMIT, 1: OFFSET_COMMIT}
+    types = {**of_offsets, 2: GROUP_METADATA, **of_consumer_groups, **of_share_groups, **of_streams_groups}
     assert RECORD_TYPES[OFFSETS_TOPIC] == types
 
 
@@ -148,7 +151,7 @@ def test_a_key_whose_version_stands_last_is_read() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        ('{"version":17,"data":{"group":"g"}}', None, "keys have no version 17"),
+        ('{"version":18,"data":{"group":"g"}}', None, "keys have no version 18"),
         ('{"version":2,"data":{"group":"g","topic":"t"}}', None, "topic"),
         (
             '{"version":1,"data":{"group":"g","topic":"t","partition":0}}',

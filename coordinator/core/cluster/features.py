@@ -18,9 +18,11 @@ from rejoin.protocol.records.topics import FeatureLevelData, FeatureLevelRecord
 TRANSACTION_VERSION: Final = "transaction.version"
 GROUP_VERSION: Final = "group.version"
 SHARE_VERSION: Final = "share.version"
-NEWEST_LEVELS: Final = {TRANSACTION_VERSION: 2, GROUP_VERSION: 1, SHARE_VERSION: 2}
+STREAMS_VERSION: Final = "streams.version"
+NEWEST_LEVELS: Final = {TRANSACTION_VERSION: 2, GROUP_VERSION: 1, SHARE_VERSION: 2, STREAMS_VERSION: 1}
 CONSUMER_GROUP_HEARTBEAT_KEY: Final = 68
 SHARE_GROUP_HEARTBEAT_KEY: Final = 76
+STREAMS_GROUP_HEARTBEAT_KEY: Final = 88
 FIRST_RELEASE_WITH_SHARES: Final = "4.2"
 """4.1 has share groups as a preview: they are off until an administrator raises the level."""
 FIRST_RELEASE_WITH_DEAD_LETTERS: Final = "4.4"
@@ -40,6 +42,8 @@ class ClusterFeatures:
         if SHARE_GROUP_HEARTBEAT_KEY in served:
             has_dead_letters = has_reached(settings.emulator_as_kafka, FIRST_RELEASE_WITH_DEAD_LETTERS)
             self.supported[SHARE_VERSION] = NEWEST_LEVELS[SHARE_VERSION] if has_dead_letters else 1
+        if STREAMS_GROUP_HEARTBEAT_KEY in served:
+            self.supported[STREAMS_VERSION] = NEWEST_LEVELS[STREAMS_VERSION]
         self._settings = settings
         self._changed: dict[str, int] = {}
         self.changes = 0

@@ -68,7 +68,7 @@ class GroupAdminRequests:
             for shard in shards
             for group in shard.groups.values()
             if group.persisted  # only those that the log knows
-            and (not states or group.state.lower() in states)
+            and (not states or shard.kind_of(group).filter_name(group) in states)
             and (not types or group.kind in types)
             and (sees_all or self._admission.allows(ListGroupsRequest, context, Resource.GROUP, group.group_id))
         ]

@@ -139,6 +139,9 @@ class GroupKind(ABC, Generic[G]):
         """Whether a JoinGroup makes a classic group in place of this one."""
         return False
 
+    def yielded(self, group: G) -> None:
+        """A JoinGroup has taken this group out, to make a classic one."""
+
     @abstractmethod
     def committed(self, group: G, member_id: str) -> None:
         """A commit of this member was accepted: it counts as a heartbeat."""
@@ -211,6 +214,10 @@ class GroupKind(ABC, Generic[G]):
         """The group is no longer in the log: it is Dead."""
 
     # --- for people
+
+    def filter_name(self, group: G) -> str:
+        """The group's state as filters of ListGroups name it, in lower case."""
+        return group.state.lower()
 
     @abstractmethod
     def view(self, group: G) -> GroupView:

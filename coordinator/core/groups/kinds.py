@@ -18,6 +18,7 @@ from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.share.model.state import SHARE
 from rejoin.coordinator.core.groups.statistics import StatisticsStore
+from rejoin.coordinator.core.groups.streams.model.state import STREAMS
 from rejoin.coordinator.core.runtime.appends import ShardLog
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.records.table import Owner
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.groups.consumer.groups import ConsumerGroups
     from rejoin.coordinator.core.groups.share.groups import ShareGroups
     from rejoin.coordinator.core.groups.share.persister import SharePersister
+    from rejoin.coordinator.core.groups.streams.groups import StreamsGroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,11 @@ class Kinds:
         """Operations on share groups."""
         return cast("ShareGroups", self[SHARE])
 
+    @cached_property
+    def streams(self) -> StreamsGroups:
+        """Operations on streams groups."""
+        return cast("StreamsGroups", self[STREAMS])
+
 
 Make: TypeAlias = Callable[[ShardParts, Kinds], GroupKind[Any]]
 
@@ -116,12 +123,19 @@ def _share(parts: ShardParts, _: Kinds) -> GroupKind[Any]:
     return ShareGroups(parts.ctx, parts.log, parts.groups, parts.topics, parts.persister)
 
 
+def _streams(parts: ShardParts, _: Kinds) -> GroupKind[Any]:
+    from rejoin.coordinator.core.groups.streams.groups import StreamsGroups  # noqa: PLC0415 - loaded with the first
+
+    return StreamsGroups(parts.ctx, parts.log, parts.groups, parts.topics)
+
+
 KINDS: Final = {
     entry.name: entry
     for entry in (
         KindEntry(CLASSIC, Owner.CLASSIC_GROUPS, _classic),
         KindEntry(CONSUMER, Owner.CONSUMER_GROUPS, _consumer),
         KindEntry(SHARE, Owner.SHARE_GROUPS, _share),
+        KindEntry(STREAMS, Owner.STREAMS_GROUPS, _streams),
     )
 }
 """The kinds of groups, by name."""

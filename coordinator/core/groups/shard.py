@@ -176,6 +176,7 @@ class GroupsShard(StateMachine):
                 return
             # Kafka: also where the member is refused. The log then still has the group, which is not in memory.
             tombstones += kind.tombstones(group)
+            kind.yielded(group)
             del self.groups[request.group_id]
             group = None
         if group is not None:

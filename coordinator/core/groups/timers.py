@@ -20,6 +20,7 @@ class GroupTimer(IntEnum):
     REBALANCE = 6
     MEMBER_JOIN = 7
     MEMBER_SYNC = 8
+    INITIAL_REBALANCE = 9
 
 
 def session_timer(partition: TopicPartition, group_id: str, member_id: str) -> TimerKey:
@@ -45,6 +46,11 @@ def member_timer(kind: GroupTimer, partition: TopicPartition, group_id: str, mem
 def member_session_timer(partition: TopicPartition, group_id: str, member_id: str) -> TimerKey:
     """The session of a member of a consumer group."""
     return TimerKey(GroupTimer.MEMBER_SESSION, partition, group_id, member_id)
+
+
+def initial_rebalance_timer(partition: TopicPartition, group_id: str) -> TimerKey:
+    """The end of the time in which a streams group that was Empty collects members."""
+    return TimerKey(GroupTimer.INITIAL_REBALANCE, partition, group_id)
 
 
 def named_deadlines(partition: TopicPartition, group_id: str, deadlines: Deadlines) -> dict[str, Millis]:

@@ -20,6 +20,7 @@ from rejoin.coordinator.core.groups.share.group_settings import (
     READ_UNCOMMITTED,
     RENEW_ENABLE,
 )
+from rejoin.coordinator.core.groups.streams import group_settings as streams
 from rejoin.coordinator.core.topics.config_entries import ConfigEntry, ConfigValueSource
 from rejoin.coordinator.core.topics.configs import ConfigDef, ConfigError, ConfigSource, ConfigType, parsed, shown
 from rejoin.coordinator.core.topics.node_configs import of_setting
@@ -31,26 +32,29 @@ NUMBERS: Final = (
     share.LOCK_DURATION,
     share.DELIVERY_LIMIT,
     share.RECORD_LOCKS,
+    *streams.NUMBERS,
 )
 """Settings for which the broker has a default, a lower and an upper bound."""
 
 SESSIONS: Final = tuple(
-    (timings.session_timeout.name, timings.heartbeat_interval.name) for timings in (consumer.TIMINGS, share.TIMINGS)
+    (timings.session_timeout.name, timings.heartbeat_interval.name)
+    for timings in (consumer.TIMINGS, share.TIMINGS, streams.TIMINGS)
 )
 """Session timeouts, each with the heartbeat interval that must be shorter."""
 
 
 def group_definitions(settings: Settings) -> dict[str, ConfigDef]:
     """The settings of groups, by name."""
-    # Differs: Kafka's groups also have settings for streams groups.
     numbers = (_number(settings, number) for number in NUMBERS)
-    return {definition.name: definition for definition in (*numbers, *_of_share_groups(settings))}
+    others = (*_of_share_groups(settings), *_of_streams_groups(settings))
+    return {definition.name: definition for definition in (*numbers, *others)}
 
 
 def _number(settings: Settings, number: GroupNumber) -> ConfigDef:
     """A number whose default and bounds are settings of the broker."""
     least, most = number.bounds(settings)
-    return ConfigDef(number.name, ConfigType.INT, str(number.default(settings)), number.synonym, least, most)
+    kind = ConfigType.LONG if number is streams.RECOVERY_LAG else ConfigType.INT
+    return ConfigDef(number.name, kind, str(number.default(settings)), number.synonym, least, most)
 
 
 def _of_share_groups(settings: Settings) -> tuple[ConfigDef, ...]:
@@ -63,6 +67,17 @@ def _of_share_groups(settings: Settings) -> tuple[ConfigDef, ...]:
         ConfigDef(RENEW_ENABLE, ConfigType.BOOLEAN, "true"),
         ConfigDef(DLQ_TOPIC, ConfigType.STRING, ""),
         ConfigDef(DLQ_COPY, ConfigType.BOOLEAN, "false"),
+    )
+
+
+def _of_streams_groups(settings: Settings) -> tuple[ConfigDef, ...]:
+    """The settings of streams groups that are no numbers."""
+    tags = settings.group_streams_rack_aware_assignment_tags
+    offloads = str(settings.group_streams_assignor_offload_enable).lower()
+    return (
+        ConfigDef(streams.ASSIGNOR_OFFLOAD, ConfigType.BOOLEAN, offloads, f"group.{streams.ASSIGNOR_OFFLOAD}"),
+        ConfigDef(streams.ASSIGNOR_NAME, ConfigType.STRING, "", values=("", *streams.ASSIGNORS)),
+        ConfigDef(streams.RACK_TAGS, ConfigType.LIST, tags, f"group.{streams.RACK_TAGS}"),
     )
 
 
@@ -94,6 +109,9 @@ def check_group(configs: Mapping[str, str], definitions: Mapping[str, ConfigDef]
         raise ConfigError(
             f"{OFFSET_RESET}={configs[OFFSET_RESET][:200]}: expected earliest, latest or by_duration:PnDTnHnMnS"
         )
+    tags = configs.get(streams.RACK_TAGS)
+    if tags is not None and len(set(parts := _parts(tags))) < len(parts):
+        raise ConfigError(f"{streams.RACK_TAGS}={tags[:200]}: expected each tag once")
     for session_name, heartbeat_name in SESSIONS:
         session, heartbeat = (
             parsed(definition, configs.get(definition.name, definition.default))
@@ -103,6 +121,10 @@ def check_group(configs: Mapping[str, str], definitions: Mapping[str, ConfigDef]
         assert isinstance(heartbeat, int), "it is a number"
         if session <= heartbeat:
             raise ConfigError(f"{session_name} ({session}) must be more than {heartbeat_name} ({heartbeat})")
+
+
+def _parts(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",")]
 
 
 def _is_offset_reset(text: str) -> bool:

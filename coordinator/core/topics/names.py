@@ -25,9 +25,14 @@ class TopicError(Exception):
         self.message = message
 
 
+def is_legal_name(name: str) -> bool:
+    """Whether a topic may have this name. Kafka: Topic.isValid."""
+    return name not in (".", "..") and _LEGAL_NAME.fullmatch(name) is not None
+
+
 def check_name(name: str) -> None:
     """Kafka: Topic.validate. Raises :class:`TopicError` for a name that no topic may have."""
-    if name in (".", "..") or not _LEGAL_NAME.fullmatch(name):
+    if not is_legal_name(name):
         expected = "1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', and neither '.' nor '..' alone"
         raise TopicError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name[:60]!r} cannot be a topic's name: expected {expected}"

@@ -28,6 +28,12 @@ _HIDDEN: Final = frozenset(
         "group.consumer.regex.refresh.interval.ms",
         "group.share.assignor.offload.enable",
         "group.share.initialize.retry.interval.ms",
+        "group.streams.acceptable.recovery.lag",
+        "group.streams.assignor.offload.enable",
+        "group.streams.max.warmup.replicas",
+        "group.streams.min.task.offset.interval.ms",
+        "group.streams.num.warmup.replicas",
+        "group.streams.task.offset.interval.ms",
         "producer.id.expiration.check.interval.ms",
     }
 )

@@ -11,9 +11,9 @@ from typing import Final
 from rejoin.coordinator.core.inputs import Millis, RecordsWritten, TopicsRecords
 from rejoin.coordinator.core.topics.config_entries import creatable_configs
 from rejoin.coordinator.core.topics.configs import RATE_CONFIG, ConfigError, check, config_records, rate_of
-from rejoin.coordinator.core.topics.names import TopicError, check_collision, check_name
+from rejoin.coordinator.core.topics.names import TopicError, check_collision, check_name, is_legal_name
 from rejoin.coordinator.core.topics.placement import Placement, Replicas
-from rejoin.coordinator.core.topics.table import Topic, TopicTable
+from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS, Topic, TopicTable
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import random_uuid
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
@@ -57,6 +57,11 @@ class Topics(TopicTable):
         )
         kept = replicas if placement.default_replication_factor is not None else ()
         return result, _new_topic(wanted.name, topic_id, rate, count, self.time(now), configs, kept)
+
+    @staticmethod
+    def may_be_used(name: str) -> bool:
+        """Whether an application may have a topic of this name."""
+        return is_legal_name(name) and name not in INTERNAL_TOPICS
 
     @staticmethod
     def check_automatic(name: str) -> ErrorCode:

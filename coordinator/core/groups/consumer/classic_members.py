@@ -23,7 +23,6 @@ from rejoin.coordinator.core.groups.consumer.members.removal import Removals
 from rejoin.coordinator.core.groups.consumer.members.subscribing import (
     NEW_MEMBER,
     Before,
-    check_room,
     lacks_target,
     replace_static,
 )
@@ -40,6 +39,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
 )
 from rejoin.coordinator.core.groups.consumer.model.state import CONSUMER, ConsumerMemberState
 from rejoin.coordinator.core.groups.group import emit_fenced
+from rejoin.coordinator.core.groups.modern.admission import check_room
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, embedded_assignment
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext

@@ -14,7 +14,7 @@ from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
 from rejoin.coordinator.core.groups.consumer.members.reconciliation import Owned
 from rejoin.coordinator.core.groups.consumer.members.removal import Removals
-from rejoin.coordinator.core.groups.consumer.members.subscribing import Before, check_room, find_member, lacks_target
+from rejoin.coordinator.core.groups.consumer.members.subscribing import Before, find_member, lacks_target
 from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
 from rejoin.coordinator.core.groups.consumer.members.updating import Update, Updates
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
@@ -23,6 +23,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember,
 from rejoin.coordinator.core.groups.consumer.model.replay import ConsumerReplay
 from rejoin.coordinator.core.groups.consumer.model.state import STATIC_LEAVE_EPOCH
 from rejoin.coordinator.core.groups.group import Group, emit_fenced
+from rejoin.coordinator.core.groups.modern.admission import check_room
 from rejoin.coordinator.core.groups.modern.epochs import JOIN_EPOCH
 from rejoin.coordinator.core.groups.modern.member_order import converted
 from rejoin.coordinator.core.groups.quiet_session import QuietSession

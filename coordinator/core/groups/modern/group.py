@@ -8,12 +8,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from rejoin.coordinator.core.groups.modern.epochs import FIRST_EPOCH, RefreshDeadline
 from rejoin.coordinator.core.groups.modern.member_order import MemberOrder
 from rejoin.coordinator.core.inputs import Millis, Token
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
 from rejoin.protocol.types import TopicPartition
 
 
@@ -24,6 +25,19 @@ class EpochMember(Protocol):
     metadata: Any
     current: Any
     """It has the member's ``epoch``."""
+
+
+FIRST_COMMIT_OF_MODERN_MEMBERS: Final = 9
+FIRST_TXN_COMMIT_WITH_STALE_EPOCH: Final = 6
+
+
+def committed_at(value: OffsetCommitValue) -> Millis:
+    """The start of an offset's retention where it counts from the commit, whatever the state of the group."""
+    return value.commit_timestamp
+
+
+class UnknownStateError(Exception):
+    """A member in a state of a newer version must own nothing before it can go on."""
 
 
 M = TypeVar("M", bound=EpochMember)

@@ -19,14 +19,15 @@ class GroupNumber:
 
     __slots__ = ("_default", "_least", "_most", "name", "synonym")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, least: int | str | None = None, most: int | str | None = None) -> None:
+        """Bounds that are not called so are given: a number, or the name of a setting of the broker."""
         kind, _, rest = name.partition(".")
         self.name: Final = name
         self.synonym: Final = f"group.{name}"
         """The broker's setting that has the default."""
         self._default: Final = _reader(self.synonym)
-        self._least: Final = _reader(f"group.{kind}.min.{rest}")
-        self._most: Final = _reader(f"group.{kind}.max.{rest}")
+        self._least: Final = _bound(f"group.{kind}.min.{rest}" if least is None else least)
+        self._most: Final = _bound(f"group.{kind}.max.{rest}" if most is None else most)
 
     def default(self, settings: Settings) -> int:
         """The number of a group that has none of its own."""
@@ -39,6 +40,10 @@ class GroupNumber:
 
 def _reader(name: str) -> Callable[[Settings], int]:
     return attrgetter(name.replace(".", "_"))
+
+
+def _bound(given: int | str) -> Callable[[Settings], int]:
+    return _reader(given) if isinstance(given, str) else lambda _: given
 
 
 class MemberTimings:

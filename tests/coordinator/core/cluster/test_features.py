@@ -17,6 +17,7 @@ from tests.coordinator.core.driver import DrivenNode
 
 UPGRADE, SAFE_DOWNGRADE = 1, 2
 TRANSACTIONS, GROUPS, SHARING = "transaction.version", "group.version", "share.version"
+STREAMS = "streams.version"
 
 
 def update(driven: DrivenNode, feature: str, level: int, upgrade_type: int = SAFE_DOWNGRADE) -> UpdateFeaturesResponse:
@@ -40,12 +41,13 @@ def restart(driven: DrivenNode) -> None:
 
 def test_a_level_stays_over_a_restart() -> None:
     driven = DrivenNode()
-    assert levels(driven) == {TRANSACTIONS: 2, GROUPS: 1, SHARING: 2}
+    assert levels(driven) == {TRANSACTIONS: 2, GROUPS: 1, SHARING: 2, STREAMS: 1}
     assert update(driven, SHARING, 1).error_code is ErrorCode.NONE
     assert levels(driven)[SHARING] == 1
     assert update(driven, SHARING, 0).error_code is ErrorCode.NONE
     assert update(driven, TRANSACTIONS, 1).error_code is ErrorCode.NONE
     assert update(driven, GROUPS, 0).error_code is ErrorCode.NONE
+    assert update(driven, STREAMS, 0).error_code is ErrorCode.NONE
     assert levels(driven) == {TRANSACTIONS: 1}
     restart(driven)
     assert levels(driven) == {TRANSACTIONS: 1}
@@ -55,9 +57,9 @@ def test_a_level_stays_over_a_restart() -> None:
 
 def test_the_settings_say_the_first_level() -> None:
     driven = DrivenNode(emulator_transaction_version=0)
-    assert levels(driven) == {GROUPS: 1, SHARING: 2}
+    assert levels(driven) == {GROUPS: 1, SHARING: 2, STREAMS: 1}
     assert update(driven, TRANSACTIONS, 1, UPGRADE).error_code is ErrorCode.NONE
-    assert levels(driven) == {GROUPS: 1, TRANSACTIONS: 1, SHARING: 2}
+    assert levels(driven) == {GROUPS: 1, TRANSACTIONS: 1, SHARING: 2, STREAMS: 1}
 
 
 def test_an_older_release_has_no_such_features() -> None:
@@ -79,7 +81,7 @@ def test_a_refusal_says_what_may_be_asked_for() -> None:
 def test_a_client_that_may_not_alter_the_cluster_changes_nothing() -> None:
     driven = DrivenNode(emulator_deny=("User:*:ALTER:cluster=kafka-cluster",))
     assert update(driven, TRANSACTIONS, 1).error_code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert levels(driven) == {TRANSACTIONS: 2, GROUPS: 1, SHARING: 2}
+    assert levels(driven) == {TRANSACTIONS: 2, GROUPS: 1, SHARING: 2, STREAMS: 1}
 
 
 @pytest.mark.parametrize(("release", "first", "newest"), [("4.1", 0, 1), ("4.2", 1, 1), ("4.3", 1, 1), ("4.4", 2, 2)])

@@ -44,6 +44,7 @@ TIMERS: Final = {
     "session": "heartbeat-g-{}",
     "join": "join-g",
     "sync": "sync-g",
+    "initial_rebalance": "initial-rebalance-timeout-g",
 }
 """What Kafka calls the timers of groups."""
 
@@ -64,7 +65,7 @@ class TraceNode(TopicsDriver):
             {
                 **trace["settings"],
                 "offsets.topic.num.partitions": 1,
-                "group.coordinator.rebalance.protocols": "classic,consumer",
+                "group.coordinator.rebalance.protocols": "classic,consumer,streams",
                 "offsets.retention.check.interval.ms": NEVER,
                 "group.min.session.timeout.ms": 0,
                 "emulator.member.order": "hashmap",
@@ -117,7 +118,7 @@ class TraceNode(TopicsDriver):
     def _ids_made_up_in(self, step: Mapping[str, Any]) -> list[str]:
         """The id that this step's new member gets, as a node asks for it: without what it puts in front of it."""
         body = step["do"].get("body") or {}
-        made_up = step["new_member_id"]
+        made_up = step.get("new_member_id")
         if step["do"].get("api") == "JoinGroup" and not body["memberId"]:
             instance_id = body.get("groupInstanceId")
             prefix = f"{'client' if instance_id is None else instance_id}-"

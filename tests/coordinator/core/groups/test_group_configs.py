@@ -30,6 +30,19 @@ OF_SHARE_GROUPS = {
     "share.session.timeout.ms": "45000",
 }
 """The defaults, in the order of their names."""
+OF_STREAMS_GROUPS = {
+    "streams.acceptable.recovery.lag": "10000",
+    "streams.assignment.interval.ms": "1000",
+    "streams.assignor.name": "",
+    "streams.assignor.offload.enable": "true",
+    "streams.heartbeat.interval.ms": "5000",
+    "streams.initial.rebalance.delay.ms": "3000",
+    "streams.num.standby.replicas": "0",
+    "streams.num.warmup.replicas": "2",
+    "streams.rack.aware.assignment.tags": "",
+    "streams.session.timeout.ms": "45000",
+    "streams.task.offset.interval.ms": "60000",
+}
 
 
 def test_a_group_without_settings_of_its_own_has_those_of_the_broker() -> None:
@@ -39,7 +52,7 @@ def test_a_group_without_settings_of_its_own_has_those_of_the_broker() -> None:
         (ASSIGNMENT, "1000", 5),
         (HEARTBEAT, "5000", 5),
         (SESSION, "50000", 4),
-        *((name, value, 5) for name, value in OF_SHARE_GROUPS.items()),
+        *((name, value, 5) for name, value in (OF_SHARE_GROUPS | OF_STREAMS_GROUPS).items()),
     ]
 
 
@@ -100,6 +113,14 @@ def test_settings_of_groups_are_kept_with_the_topics() -> None:
         ("share.session.timeout.ms", "1000", "at least 45000"),
         ("share.isolation.level", "READ_COMMITTED", "expected one of read_committed, read_uncommitted"),
         ("share.renew.acknowledge.enable", "yes", "true or false"),
+        ("streams.session.timeout.ms", "60001", "at most 60000"),
+        ("streams.num.standby.replicas", "3", "at most 2"),
+        ("streams.initial.rebalance.delay.ms", "-1", "at least 0"),
+        ("streams.task.offset.interval.ms", "14999", "at least 15000"),
+        ("streams.num.warmup.replicas", "21", "at most 20"),
+        ("streams.acceptable.recovery.lag", "-1", "at least 0"),
+        ("streams.rack.aware.assignment.tags", "zone,zone", "expected each tag once"),
+        ("streams.assignor.name", "uniform", "expected one of"),
         (RESET, "Latest", "expected earliest, latest or by_duration:PnDTnHnMnS"),
         (RESET, "by_duration", "by_duration:PnDTnHnMnS"),
         (RESET, "by_duration:-PT5S", "by_duration:PnDTnHnMnS"),
@@ -115,6 +136,7 @@ def test_what_no_group_can_have_is_refused(name: str, value: str, says: str) -> 
         HEARTBEAT: "5000",
         SESSION: "45000",
         **OF_SHARE_GROUPS,
+        **OF_STREAMS_GROUPS,
     }
 
 

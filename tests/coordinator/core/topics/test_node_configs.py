@@ -19,7 +19,7 @@ ADVERTISED, LISTENERS = "advertised.listeners", "listeners"
 PASSWORD = 9
 OTHER_VALUES = {
     *("auto.leader.rebalance.enable", "broker.id", "default.replication.factor", "group.coordinator.append.linger.ms"),
-    *("group.coordinator.rebalance.protocols", "group.coordinator.threads", "listeners", "log.dirs", "node.id"),
+    *("group.coordinator.threads", "listeners", "log.dirs", "node.id"),
     *("process.roles", "sasl.enabled.mechanisms", "ssl.keystore.type", "ssl.truststore.type"),
 }
 BOUND = (ListenerAddress("PLAINTEXT", "127.0.0.1", 9092),)

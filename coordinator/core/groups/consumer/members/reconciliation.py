@@ -13,6 +13,7 @@ from typing import TypeAlias
 from rejoin.coordinator.core.groups.consumer.model.member import CurrentAssignment, PartitionEpochs
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId
+from rejoin.coordinator.core.groups.modern.group import UnknownStateError
 from rejoin.protocol.java import put_first
 
 Owned: TypeAlias = Mapping[str, Collection[int]] | None
@@ -35,10 +36,6 @@ class Goal:
     has_owner: HasOwner
     follows_subscription: bool = True
     """Whether a topic is given up as soon as the member unsubscribes; see ``ConsumerGroupRules``."""
-
-
-class UnknownStateError(Exception):
-    """A member in a state of a newer version must own nothing before it can go on."""
 
 
 def reconcile(current: CurrentAssignment, goal: Goal, owned: Owned, *, subscription_changed: bool) -> CurrentAssignment:

@@ -36,15 +36,6 @@ Before: TypeAlias = tuple[ConsumerMemberMetadata, CurrentAssignment]
 NEW_MEMBER: Before = (NEW_METADATA, NEW_ASSIGNMENT)
 
 
-def check_room(group: ConsumerGroup, member_id: str, instance_id: str | None, max_size: int) -> ErrorCode:
-    """Whether a member fits in. A static member that is known always does, and so does one that is there."""
-    if instance_id is not None and instance_id in group.static_members:
-        return ErrorCode.NONE
-    if len(group.members) >= max_size and (not member_id or member_id not in group.members):
-        return ErrorCode.GROUP_MAX_SIZE_REACHED
-    return ErrorCode.NONE
-
-
 def find_member(
     group: ConsumerGroup, member_id: str, instance_id: str | None, epoch: int, owned: Owned, changes: Changes
 ) -> Before | ErrorCode:

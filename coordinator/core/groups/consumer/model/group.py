@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from rejoin.coordinator.core.groups.consumer.model.member import (
     NEW_ASSIGNMENT,
@@ -32,20 +31,17 @@ from rejoin.coordinator.core.groups.modern.epochs import (
     PartitionsByTopicId,
     SubscriptionKind,
 )
-from rejoin.coordinator.core.groups.modern.group import ModernGroup
+from rejoin.coordinator.core.groups.modern.group import (
+    FIRST_COMMIT_OF_MODERN_MEMBERS,
+    FIRST_TXN_COMMIT_WITH_STALE_EPOCH,
+    ModernGroup,
+    committed_at,
+)
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata
 from rejoin.coordinator.core.groups.timers import member_session_timer
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.records.consumer_offsets import OffsetCommitValue
 from rejoin.protocol.types import TopicPartition
-
-FIRST_COMMIT_OF_MODERN_MEMBERS: Final = 9
-FIRST_TXN_COMMIT_WITH_STALE_EPOCH: Final = 6
-
-
-def _committed_at(value: OffsetCommitValue) -> Millis:
-    return value.commit_timestamp
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,7 +145,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, PartitionsByTopicId]):
 
     def offsets_retained_from(self) -> RetentionStart:
         """Each from its own commit, whatever the state."""
-        return _committed_at
+        return committed_at
 
     def validate_offset_delete(self) -> ErrorCode:
         return ErrorCode.NONE

@@ -195,7 +195,7 @@ def test_a_member_of_another_protocol_is_unknown() -> None:
     view = node.node.describe_group(GROUP)
     assert view is not None
     assert (view.state, view.protocol, [each.member_id for each in view.members]) == ("Stable", "simple", [ID])
-    assert node.node.describe().groups_by_type == {"classic": 0, "consumer": 0, "share": 1}
+    assert node.node.describe().groups_by_type == {"classic": 0, "consumer": 0, "share": 1, "streams": 0}
 
 
 def test_a_late_answer_changes_nothing_where_the_group_is_led_no_more() -> None:

@@ -1,0 +1,1 @@
+"""Requests of members of streams groups, step by step."""

@@ -1,0 +1,1 @@
+"""The state of streams groups, made of their records."""

@@ -1,0 +1,60 @@
+"""Requests of members of streams groups as they come in at a node: who may ask, whether this is the node, the group.
+
+The checks before the group's own are in Kafka's order. Kafka: KafkaApis.handleStreamsGroupHeartbeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rejoin.coordinator.core.groups.group_shards import GroupShards
+from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.runtime.admission import BEFORE_TOPICS, Admission
+from rejoin.coordinator.core.step_context import StepContext
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.streams.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsTopology,
+    refused,
+)
+
+
+class StreamsGroupRequests:
+    """Routes requests about streams groups to the shards of the groups."""
+
+    def __init__(
+        self, ctx: StepContext, shards: GroupShards, admission: Admission, may_be_used: Callable[[str], bool]
+    ) -> None:
+        """``may_be_used``: whether an application may have a topic of this name."""
+        self._ctx = ctx
+        self._shards = shards
+        self._admission = admission
+        self._may_be_used = may_be_used
+
+    def heartbeat(self, token: Token, request: StreamsGroupHeartbeatRequest, context: Context) -> None:
+        shard = self._admission.admit(self._shards, request, context, request.group_id)
+        if request.topology is not None and shard not in BEFORE_TOPICS:
+            error = self._check_topics(request, request.topology, context)
+            if error is not ErrorCode.NONE:
+                shard = error
+        if isinstance(shard, ErrorCode):
+            self._ctx.reply(token, refused(shard))
+        else:
+            shard.kinds.streams.streams_heartbeat(token, request, context)
+
+    def _check_topics(
+        self, request: StreamsGroupHeartbeatRequest, topology: StreamsTopology, context: Context
+    ) -> ErrorCode:
+        """Whether a topology can have these topics, and its member may see them."""
+        names = list(dict.fromkeys(_topics_in(topology)))
+        if not all(map(self._may_be_used, names)):
+            return ErrorCode.STREAMS_INVALID_TOPOLOGY
+        return self._admission.authorize_topics(request, context, names)
+
+
+def _topics_in(topology: StreamsTopology) -> Iterator[str]:
+    for each in topology.subtopologies:
+        yield from each.source_topics
+        yield from each.repartition_sink_topics
+        for info in (*each.repartition_source_topics, *each.state_changelog_topics):
+            yield info.name

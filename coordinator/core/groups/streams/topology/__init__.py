@@ -1,0 +1,1 @@
+"""Topologies beside the topics of the cluster: how many tasks there are, and which topics are missing."""

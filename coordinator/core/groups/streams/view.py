@@ -1,0 +1,75 @@
+"""Streams groups as people see them: with everything that Kafka's own admin requests leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rejoin.coordinator.core.groups.streams.model.group import StreamsGroup
+from rejoin.coordinator.core.groups.streams.model.member import StreamsMember
+from rejoin.coordinator.core.groups.timers import named_deadlines
+from rejoin.coordinator.core.inputs import Millis
+from rejoin.coordinator.core.runtime.timers import Deadlines
+from rejoin.coordinator.core.views import ConsumerGroupView, StreamsMemberView
+
+
+def of_streams_group(
+    group: StreamsGroup, assignor: str, session_timeout_ms: Millis, deadlines: Deadlines
+) -> ConsumerGroupView:
+    """A group of tasks."""
+    return ConsumerGroupView(
+        group_id=group.group_id,
+        partition=group.partition.partition,
+        state=group.state,
+        previous_state=group.previous_state,
+        state_since=group.state_since,
+        generation=group.epoch,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        protocol_type=group.protocol_type,
+        protocol=assignor,
+        leader=None,
+        members=[_of_member(each, group, session_timeout_ms, deadlines) for each in group.members.values()],
+        pending_members=[],
+        pending_sync=[],
+        subscribed_topics=sorted(group.required_topics()),
+        new_member_added=False,
+        rebalance_cause=None,
+        rebalances=0,
+        deadlines=named_deadlines(group.partition, group.group_id, deadlines),
+    )
+
+
+def _of_member(
+    member: StreamsMember, group: StreamsGroup, session_timeout_ms: Millis, deadlines: Deadlines
+) -> StreamsMemberView:
+    metadata, current = member.metadata, member.current
+    target = group.target_of(member.member_id)
+    return StreamsMemberView(
+        member_id=member.member_id,
+        group_instance_id=metadata.instance_id,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=metadata.rebalance_timeout_ms,
+        protocols=[],
+        topics=None,
+        assignment=_tasks(current.assigned.active),
+        is_leader=False,
+        is_new=False,
+        awaiting_join=False,
+        awaiting_sync=False,
+        session_expires_at=deadlines.at(member.session_key),
+        member_epoch=current.epoch,
+        previous_member_epoch=current.previous_epoch,
+        member_state=current.state.name,
+        process_id=metadata.process_id,
+        standby_tasks=_tasks(current.assigned.standby),
+        pending_revocation=_tasks(current.pending.active),
+        pending_standby_revocation=_tasks(current.pending.standby),
+        target=_tasks(target.active),
+        target_standby=_tasks(target.standby),
+    )
+
+
+def _tasks(tasks: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
+    return {subtopology: sorted(tasks[subtopology]) for subtopology in sorted(tasks)}
