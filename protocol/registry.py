@@ -168,6 +168,6 @@ STREAMS_GROUP_DESCRIBE: Final = register(89, (0, 1), 0, "StreamsGroupDescribe", 
 DESCRIBE_SHARE_GROUP_OFFSETS: Final = register(90, (0, 1), 0, "DescribeShareGroupOffsets", ".share.share_group_offsets")
 ALTER_SHARE_GROUP_OFFSETS: Final = register(91, (0, 0), 0, "AlterShareGroupOffsets", ".share.share_group_offsets")
 DELETE_SHARE_GROUP_OFFSETS: Final = register(92, (0, 0), 0, "DeleteShareGroupOffsets", ".share.share_group_offsets")
-STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Final = define(
+STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Final = register(
     93, (0, 0), 0, "StreamsGroupTopologyDescriptionUpdate", ".streams.streams_group_topology_description_update"
 )

@@ -153,6 +153,10 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
             needs_key=True,
         ),
     ),
+    api.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: ServedApi(
+        lambda of: of.streams_groups.update_description,
+        Rule(group=_READ, malformed=streams_protocol_is_off, feature=STREAMS_VERSION),
+    ),
     api.OFFSET_FETCH: ServedApi(lambda of: of.offsets.fetch, Rule(group=_DESCRIBE, topic=_DESCRIBE)),
     api.OFFSET_DELETE: ServedApi(lambda of: of.offsets.delete, Rule(group=_DELETE, topic=_READ, needs_key=True)),
     api.WRITE_TXN_MARKERS: ServedApi(

@@ -17,6 +17,7 @@ from tests.conformance.transactions.recorded_scripts import read_script, scripts
 from tests.paths import ROOT
 
 SHARE_GROUP_KEYS: Final = (*range(76, 80), *range(83, 88), *range(90, 93))
+STREAMS_GROUP_KEYS: Final = (88, 89, 93)
 NOT_RECORDED: Final = {
     **{("DescribeLogDirs", version): "directories have their own names and sizes" for version in range(1, 6)},
     ("ApiVersions", 5): "like version 4 but for what it says of the broker; read in the broker's code",
@@ -30,6 +31,11 @@ NOT_RECORDED: Final = {
         (BY_KEY[key].name, version): "in tests/golden/share-groups"
         for key in SHARE_GROUP_KEYS
         for version in range(BY_KEY[key].min_version, BY_KEY[key].max_version + 1)
+    },
+    **{
+        (BY_KEY[key].name, version): "in tests/golden/streams-groups"
+        for key in STREAMS_GROUP_KEYS
+        for version in range(BY_KEY[key].max_version + 1)
     },
 }
 """Versions that both speak and no recording has, and why they may be like what is known."""

@@ -17,6 +17,10 @@ from rejoin.protocol.messages.streams.streams_group_heartbeat import (
     StreamsTopology,
     refused,
 )
+from rejoin.protocol.messages.streams.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+    StreamsGroupTopologyDescriptionUpdateResponse,
+)
 
 
 class StreamsGroupRequests:
@@ -41,6 +45,14 @@ class StreamsGroupRequests:
             self._ctx.reply(token, refused(shard))
         else:
             shard.kinds.streams.streams_heartbeat(token, request, context)
+
+    def update_description(
+        self, token: Token, request: StreamsGroupTopologyDescriptionUpdateRequest, context: Context
+    ) -> None:
+        """Refuse the description of a topology, as Kafka does without a plugin for it (KIP-1331)."""
+        shard = self._admission.admit(self._shards, request, context, request.group_id)
+        error = shard if shard in BEFORE_TOPICS and isinstance(shard, ErrorCode) else ErrorCode.UNSUPPORTED_VERSION
+        self._ctx.reply(token, StreamsGroupTopologyDescriptionUpdateResponse(error_code=error))
 
     def _check_topics(
         self, request: StreamsGroupHeartbeatRequest, topology: StreamsTopology, context: Context

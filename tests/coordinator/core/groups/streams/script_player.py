@@ -1,0 +1,104 @@
+"""Plays scripts of streams groups that were recorded on a real broker on one node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.groups.streams.model.group import StreamsGroup
+from rejoin.coordinator.core.groups.streams.topology.configuring import configure
+from rejoin.coordinator.core.node import Node
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.registry import DEFINED, Api
+from tests.coordinator.core.driver import PARTITION, Driver, uuid_in
+from tests.coordinator.core.groups.test_consumer_traces import normal
+
+_APIS: Final[dict[str, Api]] = {api.name: api for api in DEFINED.values()}
+_SETTINGS: Final = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
+
+
+class StreamsScriptPlayer:
+    """One node, to which the steps of a script happen."""
+
+    def __init__(self, script: Mapping[str, Any]) -> None:
+        self.ids = 0
+        self.settings = Settings.model_validate(_SETTINGS | script["settings"])
+        self.driver = Driver(Node(self.settings, self._new_id))
+        self.driver.see_cluster()
+        self.driver.elect(PARTITION)
+        self.sent = 0
+        self.member_ids: dict[str, str] = {}
+        """Those that the node handed out, by those of the recorded broker."""
+
+    def _new_id(self) -> str:
+        self.ids += 1
+        return uuid_in(f"{self.ids:032x}")
+
+    def play(self, step: Mapping[str, Any]) -> Any:
+        """Carry out a step; returns the reply, or none for a step without one."""
+        self.driver.elapse(step["after"])
+        if step.get("op") == "restart":
+            self.driver.resign(PARTITION)
+            self.driver.elect(PARTITION)
+            return None
+        reply = self.ask(step["api"], step["version"], self.translated(step["body"]))
+        if step["api"] == "JoinGroup" and step["reply"]["memberId"]:
+            self.member_ids[step["reply"]["memberId"]] = reply["memberId"]
+        if step["api"] == "CreateTopics":
+            return None
+        if step["api"] == "StreamsGroupHeartbeat":
+            self._create_internal_topics(step["body"]["groupId"])
+        return reply
+
+    def ask(self, name: str, version: int, body: Any) -> Any:
+        api = _APIS[name]
+        self.sent += 1
+        number = self.sent
+        self.driver.receive(self.sent, api.request.from_json(json.dumps(body)), version)
+        if number not in self.driver.replies:
+            # A JoinGroup waits for others.
+            self.driver.elapse(self.settings.group_initial_rebalance_delay_ms)
+        return json.loads(self.driver.replies.pop(number).to_json(version))
+
+    def translated(self, value: Any) -> Any:
+        """A value of the script with the ids of this node."""
+        text = json.dumps(value)
+        for recorded, ours in self.member_ids.items():
+            text = text.replace(recorded, ours)
+        return json.loads(text)
+
+    def _create_internal_topics(self, group_id: str) -> None:
+        """Create the topics that the group lacks, as a broker does beside its reply."""
+        group = self.driver.shard().groups.get(group_id)
+        configured = group.memory.configured if isinstance(group, StreamsGroup) else None
+        if isinstance(group, StreamsGroup) and configured is None and group.topology is not None:
+            # The first heartbeat of a group leaves nothing in its memory.
+            made = configure(group.topology, self.driver.node._topics)
+            configured = None if isinstance(made, ErrorCode) else made
+        if configured is None or not configured.to_create:
+            return
+        topics = [
+            {
+                "name": name,
+                "numPartitions": topic.partitions,
+                "replicationFactor": topic.info.replication_factor or -1,
+                "assignments": [],
+                "configs": [{"name": each.key, "value": each.value} for each in topic.info.topic_configs],
+            }
+            for name, topic in configured.to_create.items()
+        ]
+        self.ask("CreateTopics", 7, {"topics": topics, "timeoutMs": 1_000, "validateOnly": False})
+
+
+def comparable(api: str, reply: Any) -> Any:
+    """A reply without details in words, and with lists that have no order sorted."""
+    shown = dict(reply)
+    if shown.get("status"):
+        shown["status"] = [each["statusCode"] for each in shown["status"]]
+    if "protocolName" in shown:
+        shown["protocolName"] = shown["protocolName"] or None
+    if api == "IncrementalAlterConfigs":
+        shown["responses"] = [{**each, "errorMessage": None} for each in shown["responses"]]
+    return normal(shown)
