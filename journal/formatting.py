@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import singledispatch
 
-from rejoin.journal.events import consumer_groups, share_groups, share_partitions, transactions
+from rejoin.journal.events import consumer_groups, share_groups, share_partitions, streams_groups, transactions
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import Cause, CommittedOffset, Ownership
@@ -378,6 +378,37 @@ def _(event: share_groups.SharePartitionsInitialized) -> str:
 def _(event: share_groups.SharePartitionsDeleted) -> str:
     topics = " ".join(event.topics)
     return f"state of {topics} deleted" if event.error is None else f"state of {topics} not deleted: {event.error}"
+
+
+@_format.register
+def _(event: streams_groups.StreamsTopologyInitialized) -> str:
+    return f"topology of epoch {event.topology_epoch}, with subtopologies {' '.join(event.subtopologies) or '-'}"
+
+
+@_format.register
+def _(event: streams_groups.StreamsTargetComputed) -> str:
+    targets = {
+        member_id: _tasks(event.active_targets.get(member_id, {}), event.standby_targets.get(member_id, {}))
+        for member_id in event.active_targets
+    }
+    shown = ", ".join(f"{member_id} {tasks}" for member_id, tasks in targets.items()) or "no member's tasks change"
+    return f"target of epoch {event.generation} by {event.assignor}: {shown}"
+
+
+@_format.register
+def _(event: streams_groups.StreamsMemberAssigned) -> str:
+    state = event.member_state.lower().replace("_", " ")
+    text = f"{event.member_id} is at epoch {event.member_epoch} ({state}) with {_tasks(event.active, event.standby)}"
+    if event.revoking_active or event.revoking_standby:
+        text += f", revokes {_tasks(event.revoking_active, event.revoking_standby)}"
+    return text
+
+
+def _tasks(active: streams_groups.TasksBySubtopology, standby: streams_groups.TasksBySubtopology) -> str:
+    """Tasks as Kafka names them: subtopology and partition."""
+    shown = [f"{each}_{task}" for each, tasks in active.items() for task in tasks]
+    shown += [f"{each}_{task} (standby)" for each, tasks in standby.items() for task in tasks]
+    return " ".join(shown) or "no tasks"
 
 
 @_format.register

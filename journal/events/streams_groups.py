@@ -22,13 +22,13 @@ class StreamsTopologyInitialized(GroupEvent):
 
 
 class StreamsTargetComputed(GroupEvent):
-    """An assignor ran. ``active``, ``standby``: what each member should have whose target differs from before."""
+    """An assignor ran. The targets are tasks of each member whose target differs from before."""
 
     generation: int
     assignor: str
     member_count: int
-    active: dict[str, TasksBySubtopology]
-    standby: dict[str, TasksBySubtopology]
+    active_targets: dict[str, TasksBySubtopology]
+    standby_targets: dict[str, TasksBySubtopology]
 
 
 class StreamsMemberAssigned(GroupEvent):

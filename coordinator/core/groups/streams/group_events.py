@@ -108,8 +108,8 @@ class StreamsGroupEvents:
                             generation=record.value.data.assignment_epoch,
                             assignor=changes.assignor,
                             member_count=len(group.members),
-                            active=active,
-                            standby=standby,
+                            active_targets=active,
+                            standby_targets=standby,
                         )
                     )
                 case StreamsGroupCurrentMemberAssignmentRecord() if record.value is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from rejoin.coordinator.core.groups.modern.group_settings import GroupNumber, MemberTimings, OwnSettings
-from rejoin.coordinator.core.groups.streams.assignors.sticky import StickyTaskAssignor
 from rejoin.coordinator.core.inputs import Millis
 
 TIMINGS: Final = MemberTimings("streams")
@@ -18,7 +17,7 @@ ASSIGNOR_NAME: Final = "streams.assignor.name"
 RACK_TAGS: Final = "streams.rack.aware.assignment.tags"
 ASSIGNOR_OFFLOAD: Final = "streams.assignor.offload.enable"
 
-ASSIGNORS: Final = (StickyTaskAssignor.name,)
+ASSIGNORS: Final = ("sticky",)
 """Names of the assignors that a group may choose."""
 
 NUMBERS: Final = (
