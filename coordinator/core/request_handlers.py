@@ -104,9 +104,11 @@ class RequestHandlers:
 
     @cached_property
     def streams_groups(self) -> StreamsGroupRequests:
+        from rejoin.coordinator.core.groups.streams.internal_topics import InternalTopics
         from rejoin.coordinator.core.groups.streams.requests import StreamsGroupRequests
 
-        return StreamsGroupRequests(self.ctx, self.shards, self.admission, self.all_topics.may_be_used)
+        internal_topics = InternalTopics(self.ctx, self.topics)
+        return StreamsGroupRequests(self.ctx, self.shards, self.admission, self.all_topics.may_be_used, internal_topics)
 
     @cached_property
     def streams_descriptions(self) -> StreamsGroupDescriptions:

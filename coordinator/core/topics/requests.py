@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -87,6 +87,15 @@ class TopicRequests:
     def create_topics(self, token: Token, request: CreateTopicsRequest, context: Context) -> None:
         self._changes.make(_TopicCreation(self, token, request, context))
 
+    def create_for(
+        self,
+        topics: Sequence[CreatableTopic],
+        context: Context,
+        on_created: Callable[[Sequence[CreatableTopicResult]], None],
+    ) -> None:
+        """Create topics that a client needs, as its own CreateTopics does; ``on_created`` takes the results."""
+        self._changes.make(_CreationForClient(self, topics, context, on_created))
+
     def create_partitions(self, token: Token, request: CreatePartitionsRequest, context: Context) -> None:
         self._changes.make(_TopicGrowth(self, token, request, context))
 
@@ -160,7 +169,10 @@ class _RequestedChange(TopicChange, Generic[Wanted, Result]):
         results = self._results
         if error is not ErrorCode.NONE:
             results = [self._failed(each, error) if each.error_code is ErrorCode.NONE else each for each in results]
-        self._requests.ctx.reply(self._token, self._respond(tuple(results)))
+        self._answer(tuple(results))
+
+    def _answer(self, results: tuple[Result, ...]) -> None:
+        self._requests.ctx.reply(self._token, self._respond(results))
 
 
 class _NamedChange(_RequestedChange[Named, Result]):
@@ -263,6 +275,23 @@ class _TopicCreation(_NamedChange[CreatableTopic, CreatableTopicResult]):
 
     def _respond(self, results: tuple[CreatableTopicResult, ...]) -> Response:
         return CreateTopicsResponse(topics=results)
+
+
+class _CreationForClient(_TopicCreation):
+    """Topics made for a client that has not sent a CreateTopics."""
+
+    def __init__(
+        self,
+        made_by: TopicRequests,
+        topics: Sequence[CreatableTopic],
+        context: Context,
+        on_created: Callable[[Sequence[CreatableTopicResult]], None],
+    ) -> None:
+        super().__init__(made_by, None, CreateTopicsRequest(topics=tuple(topics)), context)
+        self._on_created = on_created
+
+    def _answer(self, results: tuple[CreatableTopicResult, ...]) -> None:
+        self._on_created(results)
 
 
 class _TopicGrowth(_NamedChange[CreatePartitionsTopic, CreatePartitionsTopicResult]):

@@ -19,6 +19,7 @@ from rejoin.coordinator.core.groups.modern.session_timers import RebalanceTimers
 from rejoin.coordinator.core.groups.streams.group_events import StreamsGroupEvents
 from rejoin.coordinator.core.groups.streams.group_settings import StreamsSettings
 from rejoin.coordinator.core.groups.streams.heartbeats import StreamsHeartbeats
+from rejoin.coordinator.core.groups.streams.internal_topics import InternalTopics
 from rejoin.coordinator.core.groups.streams.members.removal import StreamsRemovals
 from rejoin.coordinator.core.groups.streams.members.responses import StreamsResponses
 from rejoin.coordinator.core.groups.streams.members.target import StreamsTargets
@@ -72,9 +73,11 @@ class StreamsGroups(GroupKind[StreamsGroup]):
 
     # --- members
 
-    def streams_heartbeat(self, token: Token, request: StreamsGroupHeartbeatRequest, context: Context) -> None:
+    def streams_heartbeat(
+        self, token: Token, request: StreamsGroupHeartbeatRequest, context: Context, internal: InternalTopics
+    ) -> None:
         """StreamsGroupHeartbeat, which may make the group. It is valid in itself."""
-        self._heartbeats.heartbeat(token, request, context)
+        self._heartbeats.heartbeat(token, request, context, internal)
 
     def join(self, group: StreamsGroup, token: Token, request: JoinGroupRequest, context: Context) -> None:
         """Kafka: while a streams group has members, it takes no others."""

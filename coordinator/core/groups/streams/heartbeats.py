@@ -5,6 +5,7 @@ Kafka: GroupCoordinatorService.streamsGroupHeartbeat, GroupMetadataManager.strea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
@@ -15,6 +16,7 @@ from rejoin.coordinator.core.groups.modern.epochs import JOIN_EPOCH
 from rejoin.coordinator.core.groups.modern.session_timers import RebalanceTimers
 from rejoin.coordinator.core.groups.streams.group_events import coming
 from rejoin.coordinator.core.groups.streams.group_settings import StreamsSettings
+from rejoin.coordinator.core.groups.streams.internal_topics import InternalTopics
 from rejoin.coordinator.core.groups.streams.members.finding import described, find_member, owned_by
 from rejoin.coordinator.core.groups.streams.members.removal import StreamsRemovals
 from rejoin.coordinator.core.groups.streams.members.responses import StreamsResponses
@@ -24,6 +26,7 @@ from rejoin.coordinator.core.groups.streams.model.group import StreamsGroup
 from rejoin.coordinator.core.groups.streams.model.memory import GroupMemory
 from rejoin.coordinator.core.groups.streams.model.replay import StreamsReplay
 from rejoin.coordinator.core.groups.streams.model.state import STATIC_LEAVE_EPOCH
+from rejoin.coordinator.core.groups.streams.topology.configured import MissingTopic
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import MemberEpochFenced
@@ -63,27 +66,38 @@ class StreamsHeartbeats:
         self._timers = timers
         self._settings = settings
 
-    def heartbeat(self, token: Token, request: StreamsGroupHeartbeatRequest, context: Context) -> None:
-        """Handle a request that is valid in itself."""
+    def heartbeat(
+        self, token: Token, request: StreamsGroupHeartbeatRequest, context: Context, internal: InternalTopics
+    ) -> None:
+        """Handle a request that is valid in itself. ``internal`` makes topics that are missing."""
         leaves = request.member_epoch < JOIN_EPOCH
-        error = self._leave(token, request) if leaves else self._progress(token, request, context)
+        error = self._leave(token, request) if leaves else self._progress(token, request, context, internal)
         if error is not ErrorCode.NONE:
             self._ctx.reply(token, refused(error))
 
     # --- joining and moving on
 
-    def _progress(self, token: Token, request: StreamsGroupHeartbeatRequest, context: Context) -> ErrorCode:
+    def _progress(
+        self, token: Token, request: StreamsGroupHeartbeatRequest, context: Context, internal: InternalTopics
+    ) -> ErrorCode:
         changes = self._writes.begin()
-        response = self._update(request, context, changes)
-        if isinstance(response, ErrorCode):
+        answer = self._update(request, context, changes)
+        if isinstance(answer, ErrorCode):
             changes.undo()
-            return response
-        self._writes.commit(request.group_id, changes, partial(self._reply, token, response))
+            return answer
+        response, missing = answer
+
+        def reply(error: ErrorCode) -> None:
+            is_answered = missing and error is ErrorCode.NONE
+            self._reply(token, internal.answered(response, missing, context) if is_answered else response, error)
+
+        self._writes.commit(request.group_id, changes, reply)
         return ErrorCode.NONE
 
     def _update(
         self, request: StreamsGroupHeartbeatRequest, context: Context, changes: RecordChanges
-    ) -> StreamsGroupHeartbeatResponse | ErrorCode:
+    ) -> tuple[StreamsGroupHeartbeatResponse, Mapping[str, MissingTopic]] | ErrorCode:
+        """The answer to a member, and the internal topics that its group lacks; or why it is refused."""
         group_id, member_id, instance_id = request.group_id, request.member_id, request.instance_id
         is_new_group = not isinstance(self._groups.get(group_id), StreamsGroup)
         group = self._group_of(request, changes)
@@ -118,7 +132,10 @@ class StreamsHeartbeats:
         self._timers.restart_session(member, self._settings.session_timeout_ms(group_id))
         if request.shutdown_application:
             _request_shutdown(memory, member_id)
-        return self._responses.accepted(made, member, update, context.api_version)
+        response = self._responses.accepted(made, member, update, context.api_version)
+        if isinstance(response, ErrorCode):
+            return response
+        return response, {} if memory.configured is None else memory.configured.to_create
 
     def _group_of(self, request: StreamsGroupHeartbeatRequest, changes: RecordChanges) -> StreamsGroup | ErrorCode:
         """The group of a request. A member that joins makes one, also of an Empty classic one."""

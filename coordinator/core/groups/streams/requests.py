@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rejoin.coordinator.core.groups.group_shards import GroupShards
+from rejoin.coordinator.core.groups.streams.internal_topics import InternalTopics
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import BEFORE_TOPICS, Admission
 from rejoin.coordinator.core.step_context import StepContext
@@ -27,13 +28,19 @@ class StreamsGroupRequests:
     """Routes requests about streams groups to the shards of the groups."""
 
     def __init__(
-        self, ctx: StepContext, shards: GroupShards, admission: Admission, may_be_used: Callable[[str], bool]
+        self,
+        ctx: StepContext,
+        shards: GroupShards,
+        admission: Admission,
+        may_be_used: Callable[[str], bool],
+        internal_topics: InternalTopics,
     ) -> None:
         """``may_be_used``: whether an application may have a topic of this name."""
         self._ctx = ctx
         self._shards = shards
         self._admission = admission
         self._may_be_used = may_be_used
+        self._internal_topics = internal_topics
 
     def heartbeat(self, token: Token, request: StreamsGroupHeartbeatRequest, context: Context) -> None:
         shard = self._admission.admit(self._shards, request, context, request.group_id)
@@ -44,7 +51,7 @@ class StreamsGroupRequests:
         if isinstance(shard, ErrorCode):
             self._ctx.reply(token, refused(shard))
         else:
-            shard.kinds.streams.streams_heartbeat(token, request, context)
+            shard.kinds.streams.streams_heartbeat(token, request, context, self._internal_topics)
 
     def update_description(
         self, token: Token, request: StreamsGroupTopologyDescriptionUpdateRequest, context: Context
