@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.groups.streams.model.group import StreamsGroup
-from rejoin.coordinator.core.groups.streams.topology.configuring import configure
 from rejoin.coordinator.core.node import Node
-from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import DEFINED, Api
 from tests.coordinator.core.driver import PARTITION, Driver, uuid_in
 from tests.coordinator.core.groups.test_consumer_traces import normal
@@ -48,8 +45,6 @@ class StreamsScriptPlayer:
             self.member_ids[step["reply"]["memberId"]] = reply["memberId"]
         if step["api"] == "CreateTopics":
             return None
-        if step["api"] == "StreamsGroupHeartbeat":
-            self._create_internal_topics(step["body"]["groupId"])
         return reply
 
     def ask(self, name: str, version: int, body: Any) -> Any:
@@ -68,28 +63,6 @@ class StreamsScriptPlayer:
         for recorded, ours in self.member_ids.items():
             text = text.replace(recorded, ours)
         return json.loads(text)
-
-    def _create_internal_topics(self, group_id: str) -> None:
-        """Create the topics that the group lacks, as a broker does beside its reply."""
-        group = self.driver.shard().groups.get(group_id)
-        configured = group.memory.configured if isinstance(group, StreamsGroup) else None
-        if isinstance(group, StreamsGroup) and configured is None and group.topology is not None:
-            # The first heartbeat of a group leaves nothing in its memory.
-            made = configure(group.topology, self.driver.node._topics)
-            configured = None if isinstance(made, ErrorCode) else made
-        if configured is None or not configured.to_create:
-            return
-        topics = [
-            {
-                "name": name,
-                "numPartitions": topic.partitions,
-                "replicationFactor": topic.info.replication_factor or -1,
-                "assignments": [],
-                "configs": [{"name": each.key, "value": each.value} for each in topic.info.topic_configs],
-            }
-            for name, topic in configured.to_create.items()
-        ]
-        self.ask("CreateTopics", 7, {"topics": topics, "timeoutMs": 1_000, "validateOnly": False})
 
 
 def comparable(api: str, reply: Any) -> Any:
