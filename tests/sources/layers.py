@@ -279,6 +279,8 @@ MAY_IMPORT = {
         "client.workload",
     ),
     "client.commands": ("protocol", "journal", "client"),
+    # The broker assigns tasks; what its assignor would do needs no broker.
+    "client.commands.streams.assigning": ("protocol", "client", "coordinator.core.groups.streams.assignors"),
     # What clients log follows from their events alone.
     "client.log_writer": ("journal.events", "journal.kafka_logs", "client.log_writer"),
     "client": ("protocol", "journal", "client"),

@@ -1,0 +1,1 @@
+"""Commands about applications of Kafka Streams."""
