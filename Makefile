@@ -7,7 +7,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 # The tests start hundreds of processes. Without compiled modules each of them takes twice the CPU to start.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-share kill-transform bank failover client-failover record record-members record-security record-client-logs incident conform conform-mutations clients client-logins clean
+.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer search-share idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-share kill-transform bank failover client-failover record record-members record-security record-client-logs incident conform conform-mutations clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -110,6 +110,10 @@ search-transactions: setup
 # The same, with groups of the consumer protocol, and groups that move from one protocol to the other.
 search-consumer: setup
 	$(RUN) -m rejoin search --schedule consumer --seeds $(SEEDS)
+
+# The same, with share groups whose members, leaders and share coordinators fail.
+search-share: setup
+	$(RUN) -m rejoin search --schedule share --seeds $(SEEDS)
 
 # The same seed, the same bytes in every Python that is found.
 same-bytes: setup

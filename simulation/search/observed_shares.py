@@ -88,7 +88,7 @@ class Term:
 TermKey: TypeAlias = tuple[str, int, SharePartitionKey]
 
 
-class Delivery(NamedTuple):
+class GivenRecords(NamedTuple):
     """A run of records that a member is given."""
 
     key: SharePartitionKey
@@ -213,7 +213,8 @@ class ObservedShares:
         epoch = request.share_session_epoch
         if epoch not in (0, FINAL_EPOCH) and epoch != self.session_epochs.get(session):
             self.wrong_epochs[what.token] = epoch
-        elif epoch > 0:
+            return
+        if epoch > 0:
             self.session_epochs[session] = epoch + 1
         if epoch == 0:
             self.session_epochs[session] = 1
@@ -238,9 +239,10 @@ class ObservedShares:
         for offset, verdict in verdicts:
             hold = holds.get(offset)
             if verdict in _ANSWERED:
-                self.asked.setdefault(key, set()).add(offset)
-                is_other = hold is not None and hold.member != member and not hold.is_given_up and now < hold.until
-                if hold is not None and is_other and not self.log_of(key).is_final(offset):
+                is_others = hold is not None and hold.member != member
+                if hold is None or not is_others:
+                    self.asked.setdefault(key, set()).add(offset)
+                elif not hold.is_given_up and now < hold.until and not self.log_of(key).is_final(offset):
                     self.not_held.setdefault(exchange, {})[key] = (offset, hold.member)
             if hold is None or hold.member != member:
                 continue
@@ -262,13 +264,13 @@ class ObservedShares:
         for event in step.events(SharePartitionLoaded):
             yield self.key(event.group_id, event.topic, event.partition), event
 
-    def deliveries_of(self, step: ObservedStep) -> Iterator[Delivery]:
+    def deliveries_of(self, step: ObservedStep) -> Iterator[GivenRecords]:
         """Records that a step gives to members, in order. Their responses may come later, and in another order."""
         for event in step.events(ShareRecordsAcquired):
             key = self.key(event.group_id, event.topic, event.partition)
-            yield Delivery(key, event.member_id, event.first_offset, event.last_offset, event.delivery_count)
+            yield GivenRecords(key, event.member_id, event.first_offset, event.last_offset, event.delivery_count)
 
-    def responses_of(self, step: ObservedStep) -> Iterator[Delivery]:
+    def responses_of(self, step: ObservedStep) -> Iterator[GivenRecords]:
         """Records that the responses of a step give to members."""
         for exchange, response in step.replies(ShareFetchResponse):
             request = exchange.request
@@ -278,7 +280,7 @@ class ObservedShares:
                     key = SharePartitionKey(request.group_id or "", topic.topic_id, each.partition_index)
                     for row in each.acquired_records:
                         member = request.member_id or ""
-                        yield Delivery(key, member, row.first_offset, row.last_offset, row.delivery_count)
+                        yield GivenRecords(key, member, row.first_offset, row.last_offset, row.delivery_count)
 
     def verdicts_of(self, step: ObservedStep) -> Iterator[tuple[Exchange, Verdicts]]:
         """Verdicts that the responses of a step report as stored."""
@@ -294,6 +296,15 @@ class ObservedShares:
                 if batches and errors.get((key.topic_id, key.partition)) is NONE:
                     done = tuple(offset for offset, verdict in _verdicts(batches) if verdict in _ANSWERED)
                     yield effect.token, Verdicts(key, member, done)
+
+    def answers_to_wrong_epochs(self, step: ObservedStep) -> Iterator[tuple[str, int, ErrorCode]]:
+        """Member, epoch and error of each answer to a request whose epoch is not that of its session."""
+        for effect in step.effects:
+            if isinstance(effect, Reply) and isinstance(effect.token, Exchange) and effect.token in self.wrong_epochs:
+                request, response = effect.token.request, effect.response
+                if isinstance(response, ShareFetchResponse | ShareAcknowledgeResponse):
+                    member = getattr(request, "member_id", "")
+                    yield member, self.wrong_epochs[effect.token], response.error_code
 
     def after(self, step: ObservedStep) -> None:
         """Observe a step that has passed the checks."""

@@ -16,6 +16,7 @@ from rejoin.simulation.kernel import Millis
 from rejoin.simulation.output.transcript import GroupTranscript
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.checked_simulation import CheckedSimulation
+from rejoin.simulation.search.misbehaving_member import MisbehavingMember
 from rejoin.simulation.search.observations import Violation
 from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES
 from rejoin.simulation.simulation import Simulation
@@ -63,7 +64,10 @@ def play_checked(data: dict[str, Any], *, transcript: bool = False) -> CheckedRu
     # The recorder comes first: it must have seen the step that breaks a rule.
     recorders = [GroupTranscript(simulation, group_id) for group_id in scenario.groups] if transcript else []
     checked = CheckedSimulation(simulation)
-    MisbehavingClient(simulation, 7_000 if checked.observed.consumer_groups is None else 1_900, FAULTS_MS)
+    if checked.observed.shares is not None:
+        MisbehavingMember(simulation, 700, FAULTS_MS)
+    else:
+        MisbehavingClient(simulation, 7_000 if checked.observed.consumer_groups is None else 1_900, FAULTS_MS)
     violation: Violation | None = None
     try:
         checked.run()

@@ -379,6 +379,7 @@ MAY_IMPORT = {
         "simulation.output",
         "simulation.search.checks",
         "simulation.search.observations",
+        "simulation.search.observed_shares",
         "simulation.search.observed_consumer_groups",
         "simulation.search.observed_shares",
     ),

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.views import RecordRunView, ShareStateView
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.batches import BatchEntry
 from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.network import Exchange
 from rejoin.simulation.search.observations import Observations, ObservedStep
 from rejoin.simulation.search.observed_shares import FINAL_STATES, LoggedShare, ObservedShares
 
@@ -99,13 +97,9 @@ def a_member_decides_about_a_record_of_another(observed: Observations, step: Obs
 
 
 def a_request_with_another_session_epoch_is_accepted(observed: Observations, step: ObservedStep) -> Iterator[str]:
-    shares = _shares(observed)
-    for effect in step.effects:
-        if isinstance(effect, Reply) and isinstance(effect.token, Exchange) and effect.token in shares.wrong_epochs:
-            error = getattr(effect.response, "error_code", ErrorCode.NONE)
-            if error is ErrorCode.NONE:
-                member = getattr(effect.token.request, "member_id", "")
-                yield f"{member}: epoch {shares.wrong_epochs[effect.token]}"
+    for member, epoch, error in _shares(observed).answers_to_wrong_epochs(step):
+        if error is ErrorCode.NONE:
+            yield f"{member}: epoch {epoch}"
 
 
 def a_loaded_window_differs_from_the_log(observed: Observations, step: ObservedStep) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from rejoin.coordinator.core.share.led_partitions import LedSharePartitions
+from rejoin.coordinator.core.share.sessions import FINAL_EPOCH, ShareSessions
 from rejoin.coordinator.core.share.window import acquiring, loading, share_partition
 from rejoin.coordinator.core.share.window.acknowledging import MemberChanges
 from rejoin.coordinator.core.share.window.locks import Locks
@@ -40,7 +41,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 # --- the window
 
 
-@caught_by("a_lock_never_ends")
+@caught_by("a_lock_never_ends", first=20)
 def locks_never_end(patch: pytest.MonkeyPatch) -> None:
     right = Locks.set
 
@@ -72,6 +73,21 @@ def a_session_that_ends_releases_what_others_hold(patch: pytest.MonkeyPatch) -> 
             right(self, reason)
 
     patch.setattr(MemberChanges, "release", wrong)
+
+
+@caught_by("a_member_decides_about_a_record_of_another")
+def any_member_decides(patch: pytest.MonkeyPatch) -> None:
+    right = MemberChanges._acknowledge_in
+
+    def wrong(self: Any, batch: Any, first: int, last: int, types: Any) -> Any:
+        records = batch.records
+        if records is None and batch.member:
+            self._member = batch.member
+        elif records is not None and records.members[max(first - batch.first, 0)]:
+            self._member = records.members[max(first - batch.first, 0)]
+        return right(self, batch, first, last, types)
+
+    patch.setattr(MemberChanges, "_acknowledge_in", wrong)
 
 
 @caught_by("a_delivery_is_not_counted")
@@ -126,6 +142,18 @@ def state_that_cannot_be_read_is_not_read_again(patch: pytest.MonkeyPatch) -> No
 
 
 # --- the session
+
+
+@caught_by("a_request_with_another_session_epoch_is_accepted")
+def session_epochs_are_not_compared(patch: pytest.MonkeyPatch) -> None:
+    right = ShareSessions.find
+
+    def wrong(self: Any, key: Any, epoch: int) -> Any:
+        if key in self and epoch != FINAL_EPOCH:
+            self._sessions[key].epoch = epoch
+        return right(self, key, epoch)
+
+    patch.setattr(ShareSessions, "find", wrong)
 
 
 # --- the share coordinator
