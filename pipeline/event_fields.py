@@ -19,6 +19,7 @@ from rejoin.journal.events import (
     share_groups,
     share_partitions,
     simulation,
+    streams_groups,
     transactions,
 )
 from rejoin.journal.events.base import Event, Long
@@ -28,7 +29,7 @@ from rejoin.journal.schema import events_in
 EVENT_CLASSES: Final[dict[str, type[Event]]] = {
     event.name: event
     for event in events_in(
-        coordinator, consumer_groups, share_groups, share_partitions, transactions, client, simulation
+        coordinator, consumer_groups, share_groups, share_partitions, streams_groups, transactions, client, simulation
     )
 }
 """Every event of the journals, by its name."""

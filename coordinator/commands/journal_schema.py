@@ -17,11 +17,14 @@ def journal_schema() -> JournalSchema:
         coordinator,
         share_groups,
         share_partitions,
+        streams_groups,
         transactions,
     )
     from rejoin.journal.schema import JournalSchema, events_in  # noqa: PLC0415
 
-    return JournalSchema(events_in(coordinator, consumer_groups, share_groups, share_partitions, transactions))
+    return JournalSchema(
+        events_in(coordinator, consumer_groups, share_groups, share_partitions, streams_groups, transactions)
+    )
 
 
 def print_journal_schema() -> int:
