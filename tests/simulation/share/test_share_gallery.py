@@ -49,3 +49,10 @@ def test_records_in_flight_of_a_killed_worker_do_not_wait_for_their_locks() -> N
     assert share.given_back == share.deliveries[2] > 0
     assert share.expired == 0
     assert summary.groups["workers"].twice == 0
+
+
+def test_a_slow_member_holds_up_what_it_has_and_in_a_classic_group_its_partition() -> None:
+    summary = played("one_slow_member")
+    assert summary.groups["shared"].late == 4
+    assert summary.shares["shared"].expired == 0
+    assert summary.groups["classic"].late > 100
