@@ -345,5 +345,10 @@ client-share-groups: setup
 client-share-groups-on-kafka: setup
 	$(RUN) -m conformance.clients.share_groups_on_kafka $(CLIENTS)
 
+# An application of Kafka Streams on streams groups. It wants Maven and Java; some minutes.
+.PHONY: client-streams-groups
+client-streams-groups: setup
+	$(RUN) -m conformance.clients.streams_groups
+
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -36,6 +36,7 @@ FILES = {
     ("serve", "--control-token-file"): ("serve --port 0 --control --control-token-file PATH", "missing folder"),
     ("serve", "--tls-ca-file"): ("serve --port 0 --tls-self-signed --tls-ca-file PATH", "folder below apart"),
     ("serve", "--users-file"): ("serve --port 0 --users-file PATH", "missing folder"),
+    ("assign", "--streams"): ("assign --streams PATH --members a", "missing folder"),
     ("conform", "--command-config"): (f"conform --bootstrap-server {NOWHERE} --command-config PATH", "missing folder"),
     ("conform", "--baseline"): (f"conform --bootstrap-server {NOWHERE} --baseline PATH", "missing folder"),
     ("conform", "--junit"): (f"conform --bootstrap-server {NOWHERE} --junit PATH", "folder below apart"),

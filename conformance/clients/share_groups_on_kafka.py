@@ -48,7 +48,7 @@ BY_TIME: Final = ("three members on two partitions", "renew", "rolling restart")
 
 
 @dataclass(frozen=True)
-class Life:
+class ShareLife:
     """The problems of each step, and the requests of each group, by client id."""
 
     problems: dict[str, str]
@@ -86,12 +86,12 @@ def free_port() -> int:
         return port
 
 
-async def life(client: str, name: str, jars: str) -> Life:
+async def life(client: str, name: str, jars: str) -> ShareLife:
     """The life of a client on a broker."""
     async with broker(name, jars) as proxy:
         command = [*PROGRAMS[client](), f"{HOST}:{proxy.port}"]
         lines = await asyncio.to_thread(play, command, SECONDS)
-        return Life({line["step"]: line["problem"] for line in lines}, requests_by_step(proxy.exchanges))
+        return ShareLife({line["step"]: line["problem"] for line in lines}, requests_by_step(proxy.exchanges))
 
 
 def requests_by_step(exchanges: Iterable[ProxiedExchange]) -> dict[str, dict[str, list[str]]]:
@@ -149,7 +149,7 @@ def _partitions(message: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
         yield from topic["partitions"]
 
 
-def compared(step: str, kafka: Life, rejoin: Life) -> str:
+def compared(step: str, kafka: ShareLife, rejoin: ShareLife) -> str:
     """The requests of a step on both brokers in a word, or the first that differs."""
     ours, theirs = rejoin.requests[step], kafka.requests[step]
     if step in BY_TIME:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.model import GroupSpec, Scenario
 from rejoin.simulation.scenario.protocols import protocols_of
+from rejoin.simulation.scenario.share_groups import is_share_group
 
 SECOND: Final = 1_000
 MINUTE: Final = 60 * SECOND
@@ -26,8 +27,9 @@ _OF_CLASSIC: Final = (
     DurationControl("session_timeout", "session.timeout.ms", 6 * SECOND, 5 * MINUTE),
     DurationControl("heartbeat_interval", "heartbeat.interval.ms", 200, MINUTE),
 )
+_MAX_POLL_INTERVAL: Final = DurationControl("max_poll_interval", "max.poll.interval.ms", SECOND, 30 * MINUTE)
 _OF_ALL: Final = (
-    DurationControl("max_poll_interval", "max.poll.interval.ms", SECOND, 30 * MINUTE),
+    _MAX_POLL_INTERVAL,
     DurationControl("auto_commit_interval", "auto.commit.interval.ms", 200, 5 * MINUTE),
     DurationControl("revoke", "onPartitionsRevoked takes", 0, 2 * MINUTE),
     DurationControl("assign", "onPartitionsAssigned takes", 0, 2 * MINUTE),
@@ -56,6 +58,8 @@ def controls_of(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
 
 
 def _controls(scenario: Scenario, group_id: str, group: GroupSpec) -> list[dict[str, Any]]:
+    if is_share_group(group):
+        return [_duration(scenario, group_id, group, _MAX_POLL_INTERVAL)]
     protocols = protocols_of(scenario, group_id)
     is_classic = "classic" in protocols
     durations = [*(_OF_CLASSIC if is_classic else ()), *_OF_ALL, *(_OF_CLASSIC_GROUPS if is_classic else ())]

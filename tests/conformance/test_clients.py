@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from conformance.clients import burrow, consumer_groups, logins, share_groups, tools
+from conformance.clients import burrow, consumer_groups, logins, share_groups, streams_groups, tools
 from conformance.clients.node import IN_MEMORY, KINDS
 from conformance.clients.programs import CLIENTS, PYTHON, ClientProgram
 from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
@@ -37,6 +37,13 @@ def test_the_table_of_consumer_groups_is_that_of_its_results() -> None:
 def test_the_table_of_share_groups_is_that_of_its_results() -> None:
     written = TEXTS["docs/clients.md"].split(share_groups.TABLE.begin)[1].split(share_groups.TABLE.end)[0]
     assert written == f"\n{share_groups.TABLE.text()}\n"
+
+
+def test_an_application_of_kafka_streams_passed_each_step() -> None:
+    (found,) = streams_groups.TABLE.read()
+    assert found["problems"] == dict.fromkeys(streams_groups.STEPS, "")
+    written = TEXTS["docs/clients.md"].split(streams_groups.TABLE.begin)[1].split(streams_groups.TABLE.end)[0]
+    assert written == f"\n{streams_groups.TABLE.text()}\n"
 
 
 @pytest.mark.parametrize("client", list(share_groups.PROGRAMS))

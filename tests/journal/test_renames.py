@@ -13,6 +13,7 @@ from rejoin.journal.events import (
     share_groups,
     share_partitions,
     simulation,
+    streams_groups,
     transactions,
 )
 from rejoin.journal.events.fields import MEANINGS
@@ -25,7 +26,7 @@ from tests.paths import JOURNALS
 EVENTS = {
     event.name: event
     for event in events_in(
-        coordinator, consumer_groups, share_groups, share_partitions, transactions, client, simulation
+        coordinator, consumer_groups, share_groups, share_partitions, streams_groups, transactions, client, simulation
     )
 }
 SCHEMA = JournalSchema(EVENTS.values())

@@ -180,12 +180,12 @@ def read_topology(path: Path) -> TopologyFile:
             raise ValueError(f"{path}: aliases are not read here")
         return TopologyFile.model_validate(yaml.safe_load(text))
     except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from error
+        raise ValueError(f"{path}: {error.strerror}; expected a file with a topology, in YAML or JSON") from error
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{path}: {'.'.join(map(str, first['loc'])) or 'topology'}: {first['msg']}") from error
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is neither YAML nor JSON") from error
+        raise ValueError(f"{path} is neither YAML nor JSON; expected a topology in one of them") from error
 
 
 def parse_members(text: str) -> dict[str, str]:

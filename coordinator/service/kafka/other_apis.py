@@ -43,7 +43,5 @@ OTHER_APIS: Final = {
     80: "AddRaftVoter",
     81: "RemoveRaftVoter",
     82: "UpdateRaftVoter",
-    88: "StreamsGroupHeartbeat",
-    89: "StreamsGroupDescribe",
 }
 """By API key. Kafka: ApiKeys."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.clients.share_groups_on_kafka import Life, compared, described, requests_by_step
+from conformance.clients.share_groups_on_kafka import ShareLife, compared, described, requests_by_step
 from conformance.members.proxy import ProxiedExchange
 from rejoin.protocol.messages.share.share_acknowledge import ShareAcknowledgeRequest
 from rejoin.protocol.messages.share.share_group_heartbeat import ShareGroupHeartbeatRequest
@@ -65,8 +65,8 @@ def test_the_order_of_closing_and_leaving_does_not_count() -> None:
     assert requests_by_step([closing, leaving]) == requests_by_step([leaving, closing])
 
 
-def a_life(step: str, *requests: str) -> Life:
-    return Life({}, {step: {"one": list(requests)}})
+def a_life(step: str, *requests: str) -> ShareLife:
+    return ShareLife({}, {step: {"one": list(requests)}})
 
 
 def test_the_first_request_that_differs_is_shown() -> None:

@@ -67,6 +67,24 @@ OF_SHARE_GROUPS: dict[str, dict[str, Any]] = {
         )
     },
 }
+OF_STREAMS_GROUPS: dict[str, dict[str, Any]] = {
+    "StreamsGroupHeartbeat": {
+        "groupId": GROUP,
+        "memberId": "m",
+        "memberEpoch": 1,
+        "endpointInformationEpoch": -1,
+        "activeTasks": [],
+        "standbyTasks": [],
+        "warmupTasks": [],
+    },
+    "StreamsGroupDescribe": {"groupIds": [GROUP], "includeAuthorizedOperations": False},
+    "StreamsGroupTopologyDescriptionUpdate": {
+        "groupId": GROUP,
+        "memberId": "m",
+        "topologyEpoch": 1,
+        "topologyDescription": {"subtopologies": [], "globalStores": []},
+    },
+}
 MARKER = {
     "producerId": 7,
     "producerEpoch": 0,
@@ -172,6 +190,7 @@ def sample(api: str, member_id: str) -> Request:
         "DeleteGroups": {"groupsNames": [GROUP]},
         **OF_CONSUMER_GROUPS,
         **OF_SHARE_GROUPS,
+        **OF_STREAMS_GROUPS,
         "OffsetDelete": {"groupId": GROUP, "topics": [{"name": "orders", "partitions": [{"partitionIndex": 0}]}]},
     }
     return parse(api, bodies[api])

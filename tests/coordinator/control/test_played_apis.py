@@ -13,6 +13,7 @@ from rejoin.coordinator.core.inputs import (
     ControlInput,
     FetchWaited,
     LockExpired,
+    PersisterFault,
     RecordsWritten,
     SessionLost,
 )
@@ -56,9 +57,10 @@ WRITTEN: dict[type[ControlInput], str] = {
     CompactionWanted: "compact prices",
     FetchWaited: "",
     LockExpired: "",
+    PersisterFault: "",
 }
 """A transcript's words for the inputs that only tests make; nothing where nothing came of one:
-no Fetch waits, and no lock is held."""
+no Fetch waits, no lock is held, and no state is stored."""
 
 
 async def test_a_transcript_with_each_input_of_a_test_plays(coordinator: GroupCoordinator) -> None:

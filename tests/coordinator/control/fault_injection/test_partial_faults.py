@@ -34,6 +34,13 @@ NOT_CHOSEN: Final = {
     "ConsumerGroupHeartbeat.subscribed_topic_names": "of one member",
     "ConsumerGroupHeartbeat.topic_partitions": "of one member",
     "ShareGroupHeartbeat.subscribed_topic_names": "of one member",
+    **{
+        f"StreamsGroupHeartbeat.{name}": "of one member"
+        for name in (
+            *("active_tasks", "standby_tasks", "warmup_tasks", "client_tags", "task_offsets", "task_end_offsets"),
+            "topology.subtopologies",
+        )
+    },
     "ShareFetch.forgotten_topics_data": "they leave the session and are not answered",
 }
 """Lists whose entries no rule can choose, and why."""
