@@ -55,7 +55,7 @@ _ONE_NODE: Final = {
 
 
 class Cost(NamedTuple):
-    """What a server took for all records: its processor time, and the time that passed, in seconds."""
+    """The time of a server for all records, in seconds: of its processor, and of the clock."""
 
     cpu: float
     seconds: float

@@ -95,7 +95,7 @@ async def life(client: str, name: str, jars: str) -> ShareLife:
 
 
 def requests_by_step(exchanges: Iterable[ProxiedExchange]) -> dict[str, dict[str, list[str]]]:
-    """What members of each step asked and were given, by client id; of one client id, one after the other."""
+    """Requests and answers of the members in each step, by client id and in their order."""
     found: dict[str, dict[str, list[str]]] = {step: {} for step in STEPS}
     members: dict[tuple[str, str], list[str]] = {}
     for each in exchanges:

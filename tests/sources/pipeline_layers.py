@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TABLE_WORDS = ("pipeline.event_fields", "pipeline.vocabulary")
-"""What tables are made of, for those that read them without Spark, too."""
+"""Parts of tables that readers without Spark use, too."""
 
 OF_PIPELINE = {
     "pipeline": ("protocol", "journal", "pages", "pipeline"),

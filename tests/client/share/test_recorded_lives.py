@@ -57,7 +57,7 @@ class Program:
         self.bench.poll(10_000)
 
     def go_on(self) -> None:
-        """What the program does after a poll, and after a commit."""
+        """Calls of the program after a poll, and after a commit."""
         while self.bench.polls:
             self._handle(self.bench.polls.pop(0))
         while self.bench.commits:

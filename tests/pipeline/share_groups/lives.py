@@ -74,7 +74,7 @@ def slow_handler(node: RecordedShares, needs_ms: int = 41_000) -> None:
 
 
 def renewing_handler(node: RecordedShares) -> None:
-    """The same work with a lock that is renewed."""
+    """A handler that takes as long, with a lock that is renewed."""
     for offset in range(3):
         node.writes(1)
         node.acquires("a")
@@ -129,7 +129,7 @@ def held_window(node: RecordedShares, times: int = 4) -> None:
 
 
 def unread_window(node: RecordedShares) -> None:
-    """A record that is released, and nobody fetches any more."""
+    """A record that is released, and that no member fetches again."""
     node.writes(2)
     node.acquires("a")
     node.acknowledges("a", 0, 1, RELEASE)

@@ -74,7 +74,7 @@ LIVES: dict[str, tuple[Life, dict[str, str], list[str]]] = {
     "a handler that fails on everything": (lives.failing_handler, {}, []),
     "a member that holds the window": (lives.held_window, {}, ["share-window-held"]),
     "a member that holds it for a short time": (lambda node: lives.held_window(node, 2), {}, []),
-    "records that nobody fetches": (lives.unread_window, {}, ["share-start-not-moving"]),
+    "records that no member fetches": (lives.unread_window, {}, ["share-start-not-moving"]),
     "a full window": (lives.full_window, {"share.partition.max.record.locks": "100"}, ["share-window-full"]),
     "a window that is not full": (lives.full_window, {}, []),
     "records before the group": (lives.skipped, {"share.auto.offset.reset": "latest"}, ["share-reset-skipped-records"]),

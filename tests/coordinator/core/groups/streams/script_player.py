@@ -27,7 +27,7 @@ class StreamsScriptPlayer:
         self.driver.elect(PARTITION)
         self.sent = 0
         self.member_ids: dict[str, str] = {}
-        """Those that the node handed out, by those of the recorded broker."""
+        """Ids of this node by ids of the recorded broker."""
 
     def _new_id(self) -> str:
         self.ids += 1
