@@ -19,6 +19,7 @@ def sharing_scenario(seed: int) -> dict[str, Any]:
     random = Random(f"share/{seed}")
     nodes, consumers = random.randint(1, 3), random.randint(1, 4)
     events = [_random_event(random, consumers, nodes) for _ in range(random.randint(1, 6))]
+    events += _two_leaders(Random(f"share/two-leaders/{seed}"), consumers, nodes)
     events.sort(key=lambda event: int(event["at"].removesuffix("ms")))
     return {
         "horizon": "90s",
@@ -56,6 +57,19 @@ def sharing_scenario(seed: int) -> dict[str, Any]:
         "network": {"latency": random.choice(("exp(2ms)", "exp(30ms)", "uniform(1ms,200ms)"))},
         "events": events,
     }
+
+
+def _two_leaders(random: Random, consumers: int, nodes: int) -> list[dict[str, Any]]:
+    """Let partitions have two leaders for seconds, each with members: some start anew, and find the later one."""
+    if nodes == 1 or consumers == 1 or random.random() < 0.5:
+        return []
+    at = random.randint(1_000, FAULTS_MS - 3_000)
+    anew = random.sample(range(1, consumers + 1), random.randint(1, consumers - 1))
+    events: list[dict[str, Any]] = [{"at": f"{at}ms", "move": {"topic": "t", "zombie": random.choice(("4s", "10s"))}}]
+    for number in anew:
+        event = {"who": f"app-{number}", "down": "50ms"}
+        events.append({"at": f"{at + random.randint(50, 2_000)}ms", random.choice(("crash", "stop")): event})
+    return events
 
 
 def _random_group(random: Random, consumers: int) -> dict[str, Any]:

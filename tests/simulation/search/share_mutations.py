@@ -181,6 +181,18 @@ def a_coordinator_loads_all_but_the_last_batch(patch: pytest.MonkeyPatch) -> Non
     patch.setattr(ShareStateShard, "load", wrong)
 
 
+@caught_by("a_finished_record_is_delivered")
+def a_leader_of_before_may_write(patch: pytest.MonkeyPatch) -> None:
+    right = ShareStates.write
+
+    def wrong(self: Any, key: Any, written: Any, now: int) -> Any:
+        state = self.get(key)
+        newest = written.leader_epoch if state is None else state.highest_leader_epoch
+        return right(self, key, written._replace(leader_epoch=max(newest, written.leader_epoch)), now)
+
+    patch.setattr(ShareStates, "write", wrong)
+
+
 @caught_by("a_snapshot_differs_from_the_log")
 def snapshots_lack_the_first_batch(patch: pytest.MonkeyPatch) -> None:
     right = ShareStates._record_of
