@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from rejoin.coordinator.core.inputs import PersisterFault
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.errors import ErrorCode
 from tests.coordinator.core.driver import PARTITION
@@ -196,6 +197,29 @@ def test_a_rejected_record_is_written_with_its_value_where_the_group_wants_it(co
     assert node.acknowledges("a", 0, 0, REJECT) == ErrorCode.NONE
     [letter] = node.log("dlq.jobs", 0, [])
     assert (letter["key"], letter["value"]) == (("k0", "v0") if copies else (None, None))
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["stored", "lost"])
+def test_a_lock_of_a_share_partition_that_left_memory_runs_out_over_its_successor(is_lost: bool) -> None:
+    """The successor loads in the same leader epoch, so the late write is accepted, as on Kafka 4.4. It gives a record
+    back that was accepted meanwhile only if a delivery of before is missing in the log.
+    """
+    node = Sharing()
+    node.writes(1)
+    assert node.acquires("a") == [(0, 0, 1)]
+    if is_lost:
+        node.driver.step(PersisterFault("g", "write", ErrorCode.UNKNOWN_SERVER_ERROR, 1))
+    node.driver.elapse(30_000)
+    assert node.acquires("a") == [(0, 0, 2)]
+    # Session epoch 0 drops the old session and releases nothing; the lost connection then ends the group's last one.
+    assert node.acquires("a", epoch=0, topics=[]) == []
+    node.close("a")
+    assert node.acquires("b") == [(0, 0, 1 if is_lost else 2)]
+    assert node.acknowledges("b", 0, 0, ACCEPT) == ErrorCode.NONE
+    node.driver.elapse(30_000)
+    assert node.acquires("b") == []
+    node.restarts()
+    assert node.acquires("b") == ([(0, 0, 3)] if is_lost else [])
 
 
 def test_switched_off_share_groups_answer_as_a_broker_without_them() -> None:
