@@ -30,6 +30,7 @@ from rejoin.simulation.idle import IdleSkipper
 from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener, World
 from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
+from rejoin.simulation.output.log_ends import LogEnds
 from rejoin.simulation.output.ownership import Ownership
 from rejoin.simulation.output.share_records import ShareAccounting
 from rejoin.simulation.scenario.fields import settings_as_text
@@ -73,7 +74,8 @@ class Simulation:
         self.cluster = _cluster(world, self.disk, coordinator, settings)
         self.consumers: dict[str, ConsumerProcess] = {}
         self.accounting = Accounting(self._written_by, scenario.late)
-        self.shares = ShareAccounting(self._written_by, scenario.late)
+        self.log_ends = LogEnds(self.cluster, scenario.written_topics)
+        self.shares = ShareAccounting(self.log_ends.end, scenario.late)
         self.ownership = Ownership(keep=keep)
         self._handlers = {**self.accounting.handlers, **self.shares.handlers, **self.ownership.handlers}
         self.protocols: dict[str, Protocol] = {name: group.protocol for name, group in scenario.groups.items()}
@@ -310,15 +312,16 @@ class Simulation:
 
     def lag(self, group_id: str) -> int:
         """How many records are written and not committed, or in a share group not accepted or archived."""
-        behind = 0
+        behind, now = 0, self.world.now
         shares = is_share_group(self.scenario.groups[group_id])
         for topic in self.scenario.topics_of(group_id):
             for index in range(len(self.cluster.topics[topic].partitions)):
+                if shares:
+                    behind += max(0, self.log_ends.end(topic, index, now) - self.shares.settled(group_id, topic, index))
+                    continue
                 ledger = self.accounting.ledgers.get((group_id, topic, index))
                 committed = 0 if ledger is None else (ledger.committed or 0)
-                if shares:
-                    committed = self.shares.settled(group_id, topic, index)
-                behind += max(0, self.cluster.topics[topic].end(index, self.world.now) - committed)
+                behind += max(0, self.cluster.topics[topic].end(index, now) - committed)
         return behind
 
 

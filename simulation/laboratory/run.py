@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.share_partitions import SharePartitionEvent
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStopped, ScenarioAction
 from rejoin.journal.recording.recorder import Recorder
 from rejoin.simulation.actors.consumer_process import ConsumerProcess
 from rejoin.simulation.kernel import Actor, Millis, SelectiveListener
 from rejoin.simulation.laboratory.group_log import GroupLog
-from rejoin.simulation.laboratory.lag import COMMIT_EVENTS, CommitHistory
+from rejoin.simulation.laboratory.lag import COMMIT_EVENTS, SHARE_EVENTS, CommitHistory, ShareProgress
 from rejoin.simulation.laboratory.node_history import NodeHistories
 from rejoin.simulation.laboratory.process_history import ProcessHistory, ProcessView, view_of
 from rejoin.simulation.laboratory.request_history import RequestHistory
@@ -50,6 +52,7 @@ class LaboratoryRun:
         self.recorder = Recorder()
         self._counter = SummaryCounter()
         self.commits = CommitHistory()
+        self.shared = ShareProgress()
         self.simulation = simulation = ObservedSimulation(
             scenario,
             seed,
@@ -58,6 +61,7 @@ class LaboratoryRun:
                 lambda actor, event, now: self.recorder.on_event(actor.name, event, now),
                 SelectiveListener(self._counter.on_event, COUNTED_EVENTS),
                 SelectiveListener(self.commits.on_event, COMMIT_EVENTS),
+                SelectiveListener(self._on_share_event, SHARE_EVENTS),
                 SelectiveListener(self._on_action, [ScenarioAction]),
                 SelectiveListener(self._on_end, [ConsumerStopped, ConsumerCrashed, ConsumerFailed]),
             ],
@@ -116,6 +120,10 @@ class LaboratoryRun:
         member = view.member
         if history.take(view, now) and member is not None:
             self.recorder.add("members", now, consumer.name, member.state, member.generation)
+
+    def _on_share_event(self, _: Actor, event: Event, now: Millis) -> None:
+        assert isinstance(event, SharePartitionEvent)
+        self.shared.on_event(event, now, self.simulation.shares)
 
     def _on_end(self, actor: Actor, _: object, now: Millis) -> None:
         self.processes[actor.name].take(ProcessView(None), now)

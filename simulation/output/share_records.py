@@ -13,6 +13,7 @@ from typing import Any, Final
 from rejoin.journal.events.share_partitions import (
     ShareLocksExpired,
     SharePartitionEvent,
+    SharePartitionLoaded,
     ShareRecordsAcknowledged,
     ShareRecordsAcquired,
     ShareRecordsArchived,
@@ -27,6 +28,8 @@ from rejoin.simulation.kernel import EventHandlers, Millis
 class ShareLedger:
     """One share-partition."""
 
+    first: int = 0
+    """The offset at which the group began to read."""
     deliveries: dict[int, int] = field(default_factory=dict)
     """Highest delivery count by offset."""
     accepted: dict[int, None] = field(default_factory=dict)
@@ -48,8 +51,8 @@ class ShareLedger:
 
     @property
     def settled(self) -> int:
-        """Records that will not be delivered again."""
-        return len(self.accepted) + len(self.gone)
+        """Records that will not be delivered again, and those before the first."""
+        return self.first + len(self.accepted) + len(self.gone)
 
     def accept(self, offset: int, *, is_late: bool) -> None:
         """Note that a member accepted a record."""
@@ -86,6 +89,7 @@ class ShareAccounting:
         self._late_ms = late_ms
         self.ledgers: dict[tuple[str, str, int], ShareLedger] = {}
         self.handlers: EventHandlers = {
+            SharePartitionLoaded: self._loaded,
             ShareRecordsAcquired: self._acquired,
             ShareRecordsAcknowledged: self._acknowledged,
             ShareRecordsReleased: self._given_back,
@@ -100,9 +104,14 @@ class ShareAccounting:
         return [ledger for (group, _, _), ledger in self.ledgers.items() if group == group_id]
 
     def settled(self, group_id: str, topic: str, partition: int) -> int:
-        """Records of a share-partition that will not be delivered again."""
+        """Offsets of a share-partition that will not be delivered again, or not at all."""
         ledger = self.ledgers.get((group_id, topic, partition))
         return 0 if ledger is None else ledger.settled
+
+    def _loaded(self, event: SharePartitionLoaded, _: Millis) -> None:
+        ledger = self._ledger(event)
+        if event.reset is not None:
+            ledger.first = event.start_offset
 
     def _acquired(self, event: ShareRecordsAcquired, _: Millis) -> None:
         ledger = self._ledger(event)

@@ -158,7 +158,7 @@ def summarise(simulation: Simulation, counter: SummaryCounter) -> Summary:
         group.processed += len(shared.accepted)
         group.twice += shared.twice
         group.late += shared.late
-        group.behind += max(0, simulation.cluster.topics[topic].end(partition, now) - shared.settled)
+        group.behind += max(0, simulation.log_ends.end(topic, partition, now) - shared.settled)
     ordered = {group_id: counter.group(group_id) for group_id in simulation.scenario.groups}
     readers = {name: summarise_reader(simulation, reader) for name, reader in simulation.readers.items()}
     for group_id, spec in simulation.scenario.groups.items():

@@ -78,7 +78,7 @@ class PlayedRun:
     def lag(self, group_id: str, first: int, last: int, points: int) -> dict[str, Any]:
         """The lag of a group in so many instants, and its commits, between two instants (ms)."""
         run = self._run
-        return lag_between(run.simulation, run.commits, self.group(group_id), first, last, points)
+        return lag_between(run.simulation, run.commits, run.shared, self.group(group_id), first, last, points)
 
     def export(self, kind: str, group_id: str) -> str:
         """The run as a ``transcript``, a ``pytest`` test or a ``journal``. Raises :class:`NotExported`."""
