@@ -20,6 +20,7 @@ from rejoin.journal.events import (
     share_partitions,
     simulation,
     streams_groups,
+    streams_members,
     transactions,
 )
 from rejoin.journal.events.base import Event, Long
@@ -29,7 +30,15 @@ from rejoin.journal.schema import events_in
 EVENT_CLASSES: Final[dict[str, type[Event]]] = {
     event.name: event
     for event in events_in(
-        coordinator, consumer_groups, share_groups, share_partitions, streams_groups, transactions, client, simulation
+        coordinator,
+        consumer_groups,
+        share_groups,
+        share_partitions,
+        streams_groups,
+        streams_members,
+        transactions,
+        client,
+        simulation,
     )
 }
 """Every event of the journals, by its name."""

@@ -25,6 +25,7 @@ from rejoin.client.core.group import closing, describe, heartbeats, join_attempt
 from rejoin.client.core.group.consumer import rounds
 from rejoin.client.core.group.consumer.state import ConsumerMembership
 from rejoin.client.core.group.describe import MembershipView
+from rejoin.client.core.group.streams.state import StreamsApplication, StreamsMembership
 from rejoin.client.core.in_flight_requests import fail_lost_requests
 from rejoin.client.core.inputs import (
     Answered,
@@ -46,8 +47,10 @@ from rejoin.client.core.inputs import (
     Processed,
     RebalanceEnforced,
     Resumed,
+    ShutdownAsked,
     Sought,
     Subscribed,
+    TasksMeasured,
     Unsubscribed,
     Woken,
 )
@@ -72,6 +75,7 @@ class ConsumerCore:
     ``jitter`` gives a number in [0, 1) each time a backoff is chosen. ``versions`` makes it speak an older version of
     some APIs. ``log_end`` is for drivers that know where a partition's log ends; without it ListOffsets is asked.
     ``member_id`` is what a member of a consumer group is known by; a classic one gets its id from the coordinator.
+    ``application`` makes it a thread of a Kafka Streams application, and a member of a streams group.
     ``reads_records`` reads them by Fetch; then keys and values are what the ``deserializers`` make of them.
 
     Raises ValueError when the assignors have no rebalance protocol in common.
@@ -88,13 +92,16 @@ class ConsumerCore:
         reads_records: bool = False,
         deserializers: tuple[Deserializer | None, Deserializer | None] = (None, None),
         member_id: str = "",
+        application: StreamsApplication | None = None,
     ) -> None:
         self.config = config
         self._ctx = StepContext(
             config, assignors, jitter, {} if versions is None else versions, log_end, reads_records, deserializers
         )
         self._state = ConsumerState()
-        if config.group_protocol == "consumer":
+        if application is not None:
+            self._state.membership = StreamsMembership(member_id, application=application)
+        elif config.group_protocol == "consumer":
             self._state.membership = ConsumerMembership(member_id)
 
     # -- the door
@@ -274,6 +281,8 @@ def _take_in(state: ConsumerState, ctx: StepContext, what: Input) -> None:
         case RebalanceEnforced():
             # Kafka: enforceRebalance.
             membership.request_rejoin(state, ctx, what.reason or ENFORCED_REASON)
+        case TasksMeasured() | ShutdownAsked():
+            _take_from_thread(state, what)
         case Closed():
             _begin_close(state, ctx, what)
         case Woken():
@@ -296,6 +305,15 @@ def _refuse(ctx: StepContext, what: Input) -> None:
             ctx.emit(CallDone(what.token))
         case _:
             pass
+
+
+def _take_from_thread(state: ConsumerState, what: TasksMeasured | ShutdownAsked) -> None:
+    member = state.membership
+    assert isinstance(member, StreamsMembership), "only a thread of an application has tasks"
+    if isinstance(what, TasksMeasured):
+        member.offsets, member.end_offsets = dict(what.offsets), dict(what.end_offsets)
+    else:
+        member.wants_shutdown = True
 
 
 def _take_answer(state: ConsumerState, ctx: StepContext, what: Answered | Failed) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.fetch.consumer_record import ConsumerRecord
+from rejoin.client.core.group.streams.tasks import StreamsTasks
 from rejoin.client.core.inputs import RecordRange, Token
 from rejoin.journal.events.base import Event
 from rejoin.protocol.message import Request
@@ -61,10 +62,15 @@ class CallListener:
     """Call the user's rebalance listener, and hand in ``CallbackDone`` afterwards; at once where there is no listener.
 
     Until then the consumer's poll stands still, while heartbeats go on. The listener may commit.
+
+    A thread of an application is handed ``tasks`` as well: those that it gives up, or all that it has from now on, and
+    then whether it may process records.
     """
 
     kind: CallbackKind
     partitions: tuple[TopicPartition, ...]
+    tasks: StreamsTasks | None = None
+    is_group_ready: bool = True
 
 
 @dataclass(slots=True)

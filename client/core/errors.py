@@ -276,6 +276,24 @@ class IllegalStateError(KafkaError):
     java_name = "IllegalStateException"
 
 
+class MissingSourceTopicError(KafkaError):
+    """Source topics of an application do not exist, and were not created in time."""
+
+    java_name = "MissingSourceTopicException"
+
+
+class TopologyError(KafkaError):
+    """The topics of an application do not fit its topology, or its tasks do not."""
+
+    java_name = "TopologyException"
+
+
+class ApplicationShutdownError(KafkaError):
+    """A thread of the application asked all instances to shut down."""
+
+    java_name = "StreamsException"
+
+
 class UnexpectedError(KafkaError):
     """The coordinator answered an error that this request should never get."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from rejoin.client.core.group.streams.tasks import TaskId
 from rejoin.protocol.message import Response
 from rejoin.protocol.types import TopicPartition
 
@@ -204,6 +205,22 @@ class RebalanceEnforced:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TasksMeasured:
+    """The state of tasks has got so far: sums of changelog offsets reached, and of the ends of the changelogs.
+
+    Tasks are those that run, or are on disk. Only threads of applications have any.
+    """
+
+    offsets: Mapping[TaskId, int]
+    end_offsets: Mapping[TaskId, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownAsked:
+    """The thread wants all instances of its application to end; the next heartbeat asks for that."""
+
+
 @dataclass(slots=True)
 class Closed:
     """Commit if auto-commit is on, give everything up, leave the group if dynamic. Answered by ``CallDone``.
@@ -243,6 +260,8 @@ Input: TypeAlias = (
     | Paused
     | Resumed
     | RebalanceEnforced
+    | TasksMeasured
+    | ShutdownAsked
     | Closed
     | Woken
     | Elapsed

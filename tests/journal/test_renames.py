@@ -14,6 +14,7 @@ from rejoin.journal.events import (
     share_partitions,
     simulation,
     streams_groups,
+    streams_members,
     transactions,
 )
 from rejoin.journal.events.fields import MEANINGS
@@ -26,7 +27,15 @@ from tests.paths import JOURNALS
 EVENTS = {
     event.name: event
     for event in events_in(
-        coordinator, consumer_groups, share_groups, share_partitions, streams_groups, transactions, client, simulation
+        coordinator,
+        consumer_groups,
+        share_groups,
+        share_partitions,
+        streams_groups,
+        streams_members,
+        transactions,
+        client,
+        simulation,
     )
 }
 SCHEMA = JournalSchema(EVENTS.values())

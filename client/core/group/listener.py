@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rejoin.client.core.effects import CallbackKind, CallListener
 from rejoin.client.core.errors import KafkaError, ListenerError, WakeupError
+from rejoin.client.core.group.streams.tasks import StreamsTasks
 from rejoin.client.core.state.consumer import ConsumerState, ListenerDone
 from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.types import TopicPartition
@@ -17,6 +18,9 @@ def call(
     kind: CallbackKind,
     partitions: Iterable[TopicPartition],
     then: ListenerDone,
+    tasks: StreamsTasks | None = None,
+    *,
+    is_group_ready: bool = True,
 ) -> None:
     """Call the listener; ``then`` is called with how that ended. A share consumer has no listener."""
     if state.share is not None:
@@ -24,7 +28,7 @@ def call(
         return
     assert state.listener_done is None, "a listener is called once at a time"
     state.listener_done = then
-    ctx.emit(CallListener(kind, tuple(sorted(partitions))))
+    ctx.emit(CallListener(kind, tuple(sorted(partitions)), tasks, is_group_ready))
 
 
 def done(state: ConsumerState, error: BaseException | None) -> None:

@@ -116,9 +116,7 @@ class Bench:
         self.config = ConsumerConfig(**settings)
         made = [assignor_named(a) if isinstance(a, str) else a for a in assignors]
         spoken: dict[Api, int] = {BY_NAME[name]: version for name, version in (versions or {}).items()}
-        self.core = ConsumerCore(
-            self.config, made, lambda: jitter, versions=spoken, log_end=log_end, member_id=MEMBER_ID
-        )
+        self.core = ConsumerCore(self.config, made, lambda: jitter, **self.identity(), versions=spoken, log_end=log_end)
         self.now = 1_000_000
         self.started = self.now
         self.topics = dict(topics if topics is not None else {"t": 2})
@@ -140,6 +138,10 @@ class Bench:
         self._later: list[Callable[[], None]] = []
         self.auto: set[str] = {"Metadata", "ListOffsets", "OffsetFetch"}
         """APIs that are answered at once, from ``topics``, ``ends`` and ``committed``."""
+
+    def identity(self) -> dict[str, Any]:
+        """Further arguments of the core: what kind of member it is."""
+        return {"member_id": MEMBER_ID}
 
     # -- driving
 

@@ -18,7 +18,7 @@ INTERVAL_MS = 5_000
 
 def topic_id(name: str) -> str:
     """An id for a topic."""
-    return name.rjust(21, "0") + "A"
+    return name[-21:].rjust(21, "0") + "A"
 
 
 def shown_heartbeat(request: ConsumerGroupHeartbeatRequest) -> str:

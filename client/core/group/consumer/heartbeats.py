@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat and ShareGroupHeartbeat: when they are sent, its fields, and the reactions to responses.
+"""Heartbeats of groups whose coordinator assigns: when they are sent, their fields, the reactions to responses.
 
 Source: Kafka's AbstractHeartbeatRequestManager, ConsumerHeartbeatRequestManager and ShareHeartbeatRequestManager.
 """
@@ -20,7 +20,6 @@ from rejoin.client.core.group.consumer.state import (
     HAS_NO_GROUP,
     IS_LEAVING,
     JOIN_EPOCH,
-    NOTHING_SENT,
     SENDS_AT_ONCE,
     SENDS_NOTHING,
     TAKES_ASSIGNMENTS,
@@ -29,6 +28,8 @@ from rejoin.client.core.group.consumer.state import (
     MembershipState,
     SentFields,
 )
+from rejoin.client.core.group.streams import heartbeats as streams
+from rejoin.client.core.group.streams.state import StreamsMembership
 from rejoin.client.core.in_flight_requests import send
 from rejoin.client.core.reactions import Reaction, reaction
 from rejoin.client.core.state.consumer import ConsumerState, RequestInFlight
@@ -52,6 +53,7 @@ from rejoin.protocol.messages.share.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from rejoin.protocol.types import TopicPartition
 
 EMPTY_ASSIGNMENT_PAUSE_MS: Final = 400
@@ -60,7 +62,7 @@ EMPTY_ASSIGNMENT_PAUSE_MS: Final = 400
 A share group's first partitions are initialised after the first member has joined. Source: recorded from Java 4.4.
 """
 
-_Response = ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse
+_Response = ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse | StreamsGroupHeartbeatResponse
 _Value = TypeVar("_Value")
 
 
@@ -117,6 +119,8 @@ def _report_acknowledgement(state: ConsumerState, ctx: StepContext, member: Cons
 
 def _request(state: ConsumerState, ctx: StepContext, member: ConsumerMembership) -> Request:
     """All fields when it joins, else those that differ from what was last sent."""
+    if isinstance(member, StreamsMembership):
+        return streams.request(ctx, member)
     config = ctx.config
     joins = member.state is MembershipState.JOINING
     now = _fields(state, ctx, member)
@@ -194,7 +198,10 @@ def _answered(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, res
         transitions.set_epoch(state, response.member_epoch)
         if joins:
             ctx.emit(GroupJoined(waited_ms=ctx.now - member.joined_at, **membership.identity(state, ctx)))
-    if response.assignment is not None and member.state in TAKES_ASSIGNMENTS:
+    if isinstance(response, StreamsGroupHeartbeatResponse):
+        assert isinstance(member, StreamsMembership), "a thread of an application sent the request"
+        streams.take_response(state, ctx, member, response)
+    elif response.assignment is not None and member.state in TAKES_ASSIGNMENTS:
         _take_target(state, ctx, response.assignment)
 
 
@@ -218,15 +225,12 @@ def _take_target(state: ConsumerState, ctx: StepContext, assignment: HeartbeatAs
         )
     if state.share is not None and not partitions:
         member.retry_at = ctx.now + EMPTY_ASSIGNMENT_PAUSE_MS
-    if not member.is_reconciled:
-        member.enter(MembershipState.RECONCILING)
-    elif member.state in (MembershipState.JOINING, MembershipState.RECONCILING):
-        member.enter(MembershipState.STABLE)
+    transitions.follow_target(member)
 
 
 def _refused(state: ConsumerState, ctx: StepContext, response: _Response) -> None:
     member, error = transitions.member_of(state), response.error_code
-    member.sent = NOTHING_SENT
+    member.forget_sent()
     ctx.emit(HeartbeatFailed(problem=error.name, **membership.identity(state, ctx)))
     if error is ErrorCode.GROUP_ID_NOT_FOUND and member.state in (*IS_LEAVING, MembershipState.UNSUBSCRIBED):
         return
@@ -255,7 +259,7 @@ def _failed(state: ConsumerState, ctx: StepContext, sent: RequestInFlight, probl
     if member.request_id != sent.request_id:
         return
     member.request_id = None
-    member.sent = NOTHING_SENT
+    member.forget_sent()
     if not isinstance(problem, CoordinatorGivenUpError):
         ctx.emit(HeartbeatFailed(problem=str(problem), **membership.identity(state, ctx)))
     _back_off(member, ctx)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from rejoin.client.core import metadata
 from rejoin.client.core.errors import KafkaError
-from rejoin.client.core.group import listener, membership
 from rejoin.client.core.group.consumer import transitions
+from rejoin.client.core.group.consumer.handover import assign_partitions
 from rejoin.client.core.group.consumer.state import ConsumerMembership, LocalAssignment, MembershipState
 from rejoin.client.core.offsets import commits
 from rejoin.client.core.state.consumer import ConsumerState
 from rejoin.client.core.state.membership import Reconciliation
-from rejoin.client.core.step_context import StepContext, by_topic
-from rejoin.journal.events.client import PartitionsAssigned
+from rejoin.client.core.step_context import StepContext
 from rejoin.protocol.types import TopicPartition
 
 
@@ -113,24 +112,13 @@ def _revoke(state: ConsumerState, ctx: StepContext, running: Reconciliation) -> 
 
 
 def _assign(state: ConsumerState, ctx: StepContext, running: Reconciliation) -> None:
-    owned = set(state.subscription.owned())
-    added = [partition for partition in running.partitions if partition not in owned]
-    state.subscription.assign(running.partitions)
-    for each in added:
-        state.subscription.assignment[each].pending_revocation = True  # not fetched before the listener knows
-    ctx.emit(PartitionsAssigned(partitions=by_topic(added), **membership.identity(state, ctx)))
-
-    def called(error: BaseException | None) -> None:
-        for each in added:
-            if each in state.subscription.assignment:
-                state.subscription.assignment[each].pending_revocation = False
-        problem = transitions.raised(state, ctx, "assigned", error)
+    def called(problem: KafkaError | None) -> None:
         if problem is not None:
             _stop(state, problem)
         elif _goes_on(state, running):
             _done(state, ctx, running)
 
-    listener.call(state, ctx, "assigned", added, called)
+    assign_partitions(state, ctx, running.partitions, called)
 
 
 def _stop(state: ConsumerState, error: KafkaError) -> None:

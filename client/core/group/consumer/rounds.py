@@ -8,6 +8,9 @@ from __future__ import annotations
 from rejoin.client.core.group import lookup
 from rejoin.client.core.group.consumer import heartbeats, reconciliation, transitions
 from rejoin.client.core.group.consumer.state import HAS_NO_GROUP, IS_LEAVING, MembershipState
+from rejoin.client.core.group.streams import reconciliation as streams_reconciliation
+from rejoin.client.core.group.streams import statuses
+from rejoin.client.core.group.streams.state import StreamsMembership
 from rejoin.client.core.state.consumer import ConsumerState
 from rejoin.client.core.step_context import StepContext
 
@@ -24,7 +27,11 @@ def advance(state: ConsumerState, ctx: StepContext) -> None:
         if member.state not in HAS_NO_GROUP and member.state not in IS_LEAVING and state.coordinator is not None:
             ctx.wake(member.poll_expires_at)
     transitions.release_lost(state, ctx)
-    reconciliation.advance(state, ctx)
+    if isinstance(member, StreamsMembership):
+        statuses.expire(state, ctx, member)
+        streams_reconciliation.advance(state, ctx, member)
+    else:
+        reconciliation.advance(state, ctx)
     heartbeats.advance(state, ctx)
 
 

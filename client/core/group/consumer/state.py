@@ -11,6 +11,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.client.core.errors import KafkaError
+from rejoin.client.core.group.streams.tasks import NO_TASKS, StreamsTasks
 from rejoin.client.core.inputs import Millis
 
 JOIN_EPOCH: Final = 0
@@ -132,3 +133,14 @@ class ConsumerMembership:
     @property
     def is_reconciled(self) -> bool:
         return self.current == self.target
+
+    def forget_assignments(self) -> None:
+        self.target = self.current = NO_ASSIGNMENT
+
+    def forget_sent(self) -> None:
+        """Send everything again: the coordinator may not have it."""
+        self.sent = NOTHING_SENT
+
+    def tasks_given_up(self) -> StreamsTasks:
+        """Tasks that the member gives up when it leaves or is fenced; only threads of applications have any."""
+        return NO_TASKS

@@ -15,12 +15,12 @@ from rejoin.client.core.group.consumer.state import (
     IS_LEAVING,
     JOIN_EPOCH,
     LEAVE_EPOCH,
-    NO_ASSIGNMENT,
-    NOTHING_SENT,
     STATIC_LEAVE_EPOCH,
     ConsumerMembership,
     MembershipState,
 )
+from rejoin.client.core.group.streams.state import StreamsMembership
+from rejoin.client.core.group.streams.tasks import NO_TASKS, StreamsTasks, by_subtopology
 from rejoin.client.core.state.consumer import ConsumerState
 from rejoin.client.core.state.membership import Generation, MemberState
 from rejoin.client.core.step_context import StepContext, by_topic
@@ -32,6 +32,7 @@ from rejoin.journal.events.client import (
     PartitionsRevoked,
     PollTimeoutExceeded,
 )
+from rejoin.journal.events.streams_members import StreamsTasksGivenUp
 from rejoin.protocol.types import TopicPartition
 
 Then = Callable[[KafkaError | None], None]
@@ -62,9 +63,17 @@ def join(state: ConsumerState) -> None:
     set_epoch(state, JOIN_EPOCH)
     member.enter(MembershipState.JOINING)
     member.joins += 1
-    member.target = member.current = NO_ASSIGNMENT
+    member.forget_assignments()
     member.topic_names = {}
     member.retry_at = member.attempts = 0
+
+
+def follow_target(member: ConsumerMembership) -> None:
+    """Go on where the target says: take it over, or be stable."""
+    if not member.is_reconciled:
+        member.enter(MembershipState.RECONCILING)
+    elif member.state in (MembershipState.JOINING, MembershipState.RECONCILING):
+        member.enter(MembershipState.STABLE)
 
 
 def fence(state: ConsumerState, ctx: StepContext) -> None:
@@ -76,10 +85,15 @@ def fence(state: ConsumerState, ctx: StepContext) -> None:
         return
     if member.state in HAS_NO_GROUP:
         return
-    api = "ConsumerGroupHeartbeat" if state.share is None else "ShareGroupHeartbeat"
-    ctx.emit(Fenced(api=api, **membership.identity(state, ctx)))
+    ctx.emit(Fenced(api=_api(state), **membership.identity(state, ctx)))
     member.enter(MembershipState.FENCED)
     set_epoch(state, JOIN_EPOCH)
+
+
+def _api(state: ConsumerState) -> str:
+    if state.share is not None:
+        return "ShareGroupHeartbeat"
+    return "StreamsGroupHeartbeat" if isinstance(state.membership, StreamsMembership) else "ConsumerGroupHeartbeat"
 
 
 def fail(state: ConsumerState, error: KafkaError) -> None:
@@ -108,23 +122,33 @@ def _come_back(state: ConsumerState) -> None:
 
 def give_up(state: ConsumerState, ctx: StepContext, kind: CallbackKind, then: Then) -> None:
     """Call the listener for all that is owned, if anything is."""
-    give_up_some(state, ctx, kind, state.subscription.owned(), then)
+    give_up_some(state, ctx, kind, state.subscription.owned(), then, member_of(state).tasks_given_up())
 
 
 def give_up_some(
-    state: ConsumerState, ctx: StepContext, kind: CallbackKind, partitions: list[TopicPartition], then: Then
+    state: ConsumerState,
+    ctx: StepContext,
+    kind: CallbackKind,
+    partitions: list[TopicPartition],
+    then: Then,
+    tasks: StreamsTasks = NO_TASKS,
 ) -> None:
-    """Call the listener for partitions, if there are any; ``then`` is called with its exception."""
-    if not partitions:
+    """Call the listener for partitions or tasks, if there are any; ``then`` is called with its exception."""
+    if not partitions and not tasks:
         then(None)
         return
 
     def called(error: BaseException | None) -> None:
-        event = PartitionsLost if kind == "lost" else PartitionsRevoked
-        ctx.emit(event(partitions=by_topic(partitions), **membership.identity(state, ctx)))
+        identity = membership.identity(state, ctx)
+        if partitions:
+            event = PartitionsLost if kind == "lost" else PartitionsRevoked
+            ctx.emit(event(partitions=by_topic(partitions), **identity))
+        if tasks:
+            active, standby = by_subtopology(tasks.active), by_subtopology((*tasks.standby, *tasks.warmup))
+            ctx.emit(StreamsTasksGivenUp(reason=kind, active=active, standby=standby, **identity))
         then(raised(state, ctx, kind, error))
 
-    listener.call(state, ctx, kind, partitions, called)
+    listener.call(state, ctx, kind, partitions, called, tasks or None)
 
 
 def raised(
@@ -173,7 +197,7 @@ def _begin_to_leave(state: ConsumerState, ctx: StepContext) -> None:
     member = member_of(state)
     member.enter(MembershipState.LEAVING)
     set_epoch(state, STATIC_LEAVE_EPOCH if ctx.config.is_static else LEAVE_EPOCH)
-    member.target = member.current = NO_ASSIGNMENT
+    member.forget_assignments()
 
 
 def left(state: ConsumerState, ctx: StepContext) -> None:
@@ -181,7 +205,7 @@ def left(state: ConsumerState, ctx: StepContext) -> None:
     member = member_of(state)
     if member.is_poll_expired:
         member.enter(MembershipState.STALE)
-        member.sent = NOTHING_SENT
+        member.forget_sent()
         member.attempts = member.retry_at = 0
     else:
         _end(state, ctx)
@@ -191,8 +215,8 @@ def _end(state: ConsumerState, ctx: StepContext) -> None:
     member = member_of(state)
     member.enter(MembershipState.UNSUBSCRIBED)
     set_epoch(state, JOIN_EPOCH)
-    member.sent = NOTHING_SENT
-    member.target = member.current = NO_ASSIGNMENT
+    member.forget_sent()
+    member.forget_assignments()
 
 
 def expire_poll(state: ConsumerState, ctx: StepContext) -> None:
