@@ -13,6 +13,7 @@ from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import Cause, CommittedOffset, Ownership
 from rejoin.journal.share_formatting import share_partition_line
+from rejoin.journal.streams_formatting import streams_line
 
 REMOVED_BECAUSE = {
     "left": "left",
@@ -40,6 +41,7 @@ BEGAN_BECAUSE: dict[str, Callable[[str], str]] = {
     "did-not-rejoin": lambda member: f"{member} did not rejoin in time",
     "topic-metadata": lambda _: "the subscribed topics have changed",
     "regex-resolved": lambda _: "a regular expression matches other topics",
+    "settings-changed": lambda _: "settings of the assignment changed",
     "assignor-changed": lambda member: f"with {member} most members ask for another assignor",
     "partitions-initialized": lambda member: "other share-partitions are initialised than the members have",
     "failover": lambda _: "loaded before all members had reached the epoch",
@@ -381,34 +383,8 @@ def _(event: share_groups.SharePartitionsDeleted) -> str:
 
 
 @_format.register
-def _(event: streams_groups.StreamsTopologyInitialized) -> str:
-    return f"topology of epoch {event.topology_epoch}, with subtopologies {' '.join(event.subtopologies) or '-'}"
-
-
-@_format.register
-def _(event: streams_groups.StreamsTargetComputed) -> str:
-    targets = {
-        member_id: _tasks(event.active_targets.get(member_id, {}), event.standby_targets.get(member_id, {}))
-        for member_id in event.active_targets
-    }
-    shown = ", ".join(f"{member_id} {tasks}" for member_id, tasks in targets.items()) or "no member's tasks change"
-    return f"target of epoch {event.generation} by {event.assignor}: {shown}"
-
-
-@_format.register
-def _(event: streams_groups.StreamsMemberAssigned) -> str:
-    state = event.member_state.lower().replace("_", " ")
-    text = f"{event.member_id} is at epoch {event.member_epoch} ({state}) with {_tasks(event.active, event.standby)}"
-    if event.revoking_active or event.revoking_standby:
-        text += f", revokes {_tasks(event.revoking_active, event.revoking_standby)}"
-    return text
-
-
-def _tasks(active: streams_groups.TasksBySubtopology, standby: streams_groups.TasksBySubtopology) -> str:
-    """Tasks as Kafka names them: subtopology and partition."""
-    shown = [f"{each}_{task}" for each, tasks in active.items() for task in tasks]
-    shown += [f"{each}_{task} (standby)" for each, tasks in standby.items() for task in tasks]
-    return " ".join(shown) or "no tasks"
+def _(event: streams_groups.StreamsGroupEvent) -> str:
+    return streams_line(event)
 
 
 @_format.register

@@ -34,6 +34,7 @@ CauseClass = Literal[
     "regex-resolved",
     "assignor-changed",
     "partitions-initialized",
+    "settings-changed",
     "failover",
 ]
 """Why a rebalance began. The names are used in Kafka-log parsers too, so that emulated and real evidence compare.
@@ -48,8 +49,9 @@ consumer protocol have these. upgrade: the first member of that protocol joined 
 member did not give up partitions within its rebalance timeout. did-not-rejoin: a classic member of such a group did not
 send JoinGroup in time. topic-metadata: subscribed topics were created, grew or are gone. regex-resolved: a regular
 expression matches other topics. assignor-changed: most members ask for another assignor. partitions-initialized: other
-partitions of a share group are initialised than its members have. failover: a coordinator loaded
-a group whose members had not all reached its epoch.
+partitions of a share group are initialised than its members have. settings-changed: other settings decide the target of
+a streams group, such as its number of standbys. failover: a coordinator loaded a group whose members had not all
+reached its epoch.
 """
 
 GroupType = Literal["classic", "consumer", "share", "streams"]

@@ -7,7 +7,7 @@ const CAUSE_COLOURS = { "join-new": ["#1f77c9", "#5aa9f0"], "leave": ["#7a5bc7",
   "static-metadata": ["#b8860b", "#e3b64a"], "static-protocol": ["#d46a00", "#ffa04d"], "store-failure": ["#5f6770", "#a2abb5"],
   "over-capacity": ["#3d3d8f", "#9090e8"], "downgrade": ["#5a6b2f", "#a5b873"], "upgrade": ["#2f6b5a", "#73b8a5"],
   "rebalance-expiry": ["#a3422b", "#e08a73"], "did-not-rejoin": ["#7d3c6e", "#cc8abc"], "topic-metadata": ["#2b6f8c", "#74b5d1"],
-  "regex-resolved": ["#4c7d8c", "#92c0ce"], "assignor-changed": ["#8c6d1f", "#d1b265"], "partitions-initialized": ["#5f7f3a", "#a9c48a"], "failover": ["#444a52", "#b4bcc6"], "unknown": ["#8a8f96", "#8a939d"] };
+  "regex-resolved": ["#4c7d8c", "#92c0ce"], "assignor-changed": ["#8c6d1f", "#d1b265"], "partitions-initialized": ["#5f7f3a", "#a9c48a"], "settings-changed": ["#8a5a83", "#c79fc1"], "failover": ["#444a52", "#b4bcc6"], "unknown": ["#8a8f96", "#8a939d"] };
 // Only rebalances of consumer groups say how many partitions were given up; what they lead to is an epoch.
 const generationOf = mark => `${mark[10] === null ? "generation" : "epoch"} ${mark[8]}`;
 const two = n => String(n).padStart(2, "0");

@@ -6,6 +6,7 @@ They are made from the records of a change when it is stored, so an event never 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Final
 
 from rejoin.coordinator.core.groups.modern.changes import RecordChanges
@@ -27,6 +28,7 @@ from rejoin.journal.events.coordinator import (
 )
 from rejoin.journal.events.streams_groups import (
     StreamsMemberAssigned,
+    StreamsMemberDescribed,
     StreamsTargetComputed,
     StreamsTopologyInitialized,
     TasksBySubtopology,
@@ -134,6 +136,8 @@ class StreamsGroupEvents:
                 standby=_tasks(value.standby_tasks),
                 revoking_active=_tasks(value.active_tasks_pending_revocation),
                 revoking_standby=_tasks(value.standby_tasks_pending_revocation),
+                warmup=_tasks(value.warmup_tasks),
+                previous_member_epoch=value.previous_member_epoch,
             )
         )
 
@@ -169,10 +173,11 @@ def coming(group: StreamsGroup, update: MemberUpdate, session_timeout_ms: Millis
             client_reason=None,
             member_type=STREAMS,
         )
-        return [joined]
+        return [joined, _described(group, update)]
     changed = before.metadata != after
+    described = [_described(group, update)] if changed else []
     if before.replaced_id is not None or (not changed and request.member_epoch != JOIN_EPOCH):
-        return []
+        return [*described]
     rejoined = MemberRejoined(
         group_id=group.group_id,
         member_id=request.member_id,
@@ -184,4 +189,27 @@ def coming(group: StreamsGroup, update: MemberUpdate, session_timeout_ms: Millis
         client_reason=None,
         member_type=STREAMS,
     )
-    return [rejoined]
+    return [rejoined, *described]
+
+
+def _described(group: StreamsGroup, update: MemberUpdate) -> StreamsMemberDescribed:
+    """The member as it describes itself, with what differs from before."""
+    before, after = update.before, update.metadata
+    names = (each.name for each in fields(after))
+    endpoint = after.endpoint
+    return StreamsMemberDescribed(
+        group_id=group.group_id,
+        member_id=update.request.member_id,
+        group_instance_id=after.instance_id,
+        client_id=after.client_id,
+        client_host=after.client_host,
+        process_id=after.process_id,
+        rack_id=after.rack_id,
+        topology_epoch=after.topology_epoch,
+        rebalance_timeout_ms=after.rebalance_timeout_ms,
+        user_endpoint=None if endpoint is None else f"{endpoint.host}:{endpoint.port}",
+        client_tags=[f"{key}={value}" for key, value in after.tags],
+        changed_fields=[]
+        if before.is_new
+        else [each for each in names if getattr(before.metadata, each) != getattr(after, each)],
+    )

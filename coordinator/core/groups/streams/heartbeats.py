@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import NamedTuple
 
 from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.group import Group, emit_fenced
@@ -30,6 +31,12 @@ from rejoin.coordinator.core.groups.streams.topology.configured import MissingTo
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.consumer_groups import MemberEpochFenced
+from rejoin.journal.events.streams_groups import (
+    Refusal,
+    StreamsHeartbeatRefused,
+    StreamsShutdownRequested,
+    StreamsTopologyConfigured,
+)
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.streams.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
@@ -39,6 +46,13 @@ from rejoin.protocol.messages.streams.streams_group_heartbeat import (
 from rejoin.protocol.records.consumer_offsets import group_record
 
 _API = "StreamsGroupHeartbeat"
+
+
+class Refused(NamedTuple):
+    """The error for a member; ``reason`` where it is none that members live through."""
+
+    error: ErrorCode
+    reason: Refusal | None = None
 
 
 class StreamsHeartbeats:
@@ -82,27 +96,32 @@ class StreamsHeartbeats:
     ) -> ErrorCode:
         changes = self._writes.begin()
         answer = self._update(request, context, changes)
-        if isinstance(answer, ErrorCode):
+        if isinstance(answer, Refused):
             changes.undo()
-            return answer
+            self._emit_refused(answer, request, context, changes)
+            return answer.error
         response, missing = answer
 
         def reply(error: ErrorCode) -> None:
             is_answered = missing and error is ErrorCode.NONE
-            self._reply(token, internal.answered(response, missing, context) if is_answered else response, error)
+            self._reply(
+                token,
+                internal.answered(request.group_id, response, missing, context) if is_answered else response,
+                error,
+            )
 
         self._writes.commit(request.group_id, changes, reply)
         return ErrorCode.NONE
 
     def _update(
         self, request: StreamsGroupHeartbeatRequest, context: Context, changes: RecordChanges
-    ) -> tuple[StreamsGroupHeartbeatResponse, Mapping[str, MissingTopic]] | ErrorCode:
+    ) -> tuple[StreamsGroupHeartbeatResponse, Mapping[str, MissingTopic]] | Refused:
         """The answer to a member, and the internal topics that its group lacks; or why it is refused."""
         group_id, member_id, instance_id = request.group_id, request.member_id, request.instance_id
         is_new_group = not isinstance(self._groups.get(group_id), StreamsGroup)
         group = self._group_of(request, changes)
         if isinstance(group, ErrorCode):
-            return group
+            return Refused(group, "other-type" if group_id in self._groups else None)
         memory, state = group.memory, group.state
         owner_id = None if instance_id is None else group.static_members.get(instance_id)
         if owner_id is not None and owner_id != member_id:
@@ -110,31 +129,31 @@ class StreamsHeartbeats:
         max_size = self._ctx.settings.group_streams_max_size
         error = check_room(group, member_id, instance_id, max_size)
         if error is not ErrorCode.NONE and request.member_epoch == JOIN_EPOCH:
-            return error
+            return Refused(error, "size")
         known = group.member_order.known(group.members, member_id)
         owned = owned_by(request)
         before = find_member(group, request, owned, changes)
         if isinstance(before, ErrorCode):
             self._report(group, before, request)
-            return before
+            return Refused(before)
         if before.replaced_id is not None:
             known = known._replace(newcomer=member_id)
         metadata = described(before.metadata, request, context)
         if isinstance(metadata, ErrorCode):
-            return metadata
+            return Refused(metadata)
         update = MemberUpdate(request, before, metadata, owned, known, memory, is_new_group, state)
         changes.events += coming(group, update, self._settings.session_timeout_ms(group_id))
         member = self._updates.apply(group, update, changes)
         if isinstance(member, ErrorCode):
-            return member
+            return Refused(member, _why(member, request))
         made = self._groups[group_id]
         assert isinstance(made, StreamsGroup), "a member that was updated has a group"
         self._timers.restart_session(member, self._settings.session_timeout_ms(group_id))
         if request.shutdown_application:
-            _request_shutdown(memory, member_id)
+            self._request_shutdown(group_id, memory, request)
         response = self._responses.accepted(made, member, update, context.api_version)
         if isinstance(response, ErrorCode):
-            return response
+            return Refused(response, "endpoints")
         return response, {} if memory.configured is None else memory.configured.to_create
 
     def _group_of(self, request: StreamsGroupHeartbeatRequest, changes: RecordChanges) -> StreamsGroup | ErrorCode:
@@ -177,7 +196,7 @@ class StreamsHeartbeats:
             return ErrorCode.GROUP_ID_NOT_FOUND
         member_id, instance_id = request.member_id, request.instance_id
         if request.shutdown_application:
-            _request_shutdown(group.memory, member_id)
+            self._request_shutdown(group.group_id, group.memory, request)
         if instance_id is not None:
             owner_id = group.static_members.get(instance_id)
             if owner_id is None:
@@ -196,7 +215,43 @@ class StreamsHeartbeats:
             self._removals.remove(group, member, "left", reply)
         return ErrorCode.NONE
 
+    # --- events that are in no record
 
-def _request_shutdown(memory: GroupMemory, member_id: str) -> None:
-    """A member wants the whole application to end. The first one is remembered."""
-    memory.shutdown_requested_by = memory.shutdown_requested_by or member_id
+    def _request_shutdown(self, group_id: str, memory: GroupMemory, request: StreamsGroupHeartbeatRequest) -> None:
+        """A member wants the whole application to end. The first one is remembered."""
+        if memory.shutdown_requested_by is not None:
+            return
+        memory.shutdown_requested_by = request.member_id
+        self._ctx.emit(
+            StreamsShutdownRequested(
+                group_id=group_id, member_id=request.member_id, group_instance_id=request.instance_id
+            )
+        )
+
+    def _emit_refused(
+        self, refused: Refused, request: StreamsGroupHeartbeatRequest, context: Context, changes: RecordChanges
+    ) -> None:
+        if refused.reason is None:
+            return
+        for event in changes.events:
+            # What was found out about topics stays true, and is often why the member is refused.
+            if isinstance(event, StreamsTopologyConfigured):
+                self._ctx.emit(event)
+        self._ctx.emit(
+            StreamsHeartbeatRefused(
+                group_id=request.group_id,
+                member_id=request.member_id,
+                group_instance_id=request.instance_id,
+                client_id=context.client_id,
+                client_host=context.client_host,
+                error=refused.error.name,
+                reason=refused.reason,
+            )
+        )
+
+
+def _why(error: ErrorCode, request: StreamsGroupHeartbeatRequest) -> Refusal | None:
+    """The reason of an error in the steps of a heartbeat."""
+    if error is ErrorCode.INVALID_REQUEST:
+        return "unknown-task" if request.topology is None else "other-topology"
+    return "invalid-topology" if error is ErrorCode.STREAMS_INVALID_TOPOLOGY else None

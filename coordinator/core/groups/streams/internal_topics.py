@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from rejoin.coordinator.core.groups.streams.topology.configured import MissingTopic
 from rejoin.coordinator.core.groups.streams.topology.configuring import MOST_NAMED
 from rejoin.coordinator.core.groups.streams.topology.problems import some_of
 from rejoin.coordinator.core.inputs import Context, Millis
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.streams_groups import StreamsInternalTopicsCreated
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import hash_map_order
 from rejoin.protocol.messages.streams.streams_group_heartbeat import (
@@ -57,14 +58,26 @@ class InternalTopics:
         self._topics = topics
         self._in_flight: set[str] = set()
         self._errors: dict[str, _Error] = {}
+        self._unauthorized: dict[str, list[str]] = {}
+        """By group the topics that its members may not create."""
 
     def answered(
-        self, response: StreamsGroupHeartbeatResponse, missing: Mapping[str, MissingTopic], context: Context
+        self,
+        group_id: str,
+        response: StreamsGroupHeartbeatResponse,
+        missing: Mapping[str, MissingTopic],
+        context: Context,
     ) -> StreamsGroupHeartbeatResponse:
         """The response to a member whose group lacks these topics, which are being made from now on."""
         refused = [name for name in missing if not self._topics.may_create(name, context)]
         if refused:
-            return _with_detail(response, f"The principal may not create {some_of(refused, MOST_NAMED)}.")
+            detail = f"The principal may not create {some_of(refused, MOST_NAMED)}."
+            if self._unauthorized.get(group_id) != refused:
+                # Of a member that asks again and again only the first time is an event.
+                _make_room(self._unauthorized)
+                self._unauthorized[group_id] = refused
+                self._emit(group_id, refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, detail)
+            return _with_detail(response, detail)
         now = self._ctx.now
         for name in [name for name in missing if name in self._errors and self._errors[name].until <= now]:
             del self._errors[name]
@@ -74,18 +87,32 @@ class InternalTopics:
             self._in_flight.update(wanted)
             topics = [_creatable(name, missing[name]) for name in wanted]
             until = now + INTERVALS_OF_ERROR * response.heartbeat_interval_ms
-            self._topics.create_for(topics, context, partial(self._created, wanted, until))
+            self._topics.create_for(topics, context, partial(self._created, group_id, wanted, until))
         return _with_detail(response, f"Not created: {some_of(failed, MOST_NAMED)}.") if failed else response
 
-    def _created(self, names: Sequence[str], until: Millis, results: Sequence[CreatableTopicResult]) -> None:
+    def _created(
+        self, group_id: str, names: Sequence[str], until: Millis, results: Sequence[CreatableTopicResult]
+    ) -> None:
         self._in_flight.difference_update(names)
+        made = [each.name for each in results if each.error_code is ErrorCode.NONE]
+        if made:
+            self._emit(group_id, made, None, None)
         for result in results:
             if result.error_code is ErrorCode.NONE:
                 continue
             self._errors.pop(result.name, None)
-            while len(self._errors) >= MOST_ERRORS:
-                del self._errors[next(iter(self._errors))]
+            _make_room(self._errors)
             self._errors[result.name] = _Error(result.error_message or result.error_code.name, until)
+            self._emit(group_id, [result.name], result.error_code.name, result.error_message)
+
+    def _emit(self, group_id: str, topics: list[str], error: str | None, reason: str | None) -> None:
+        self._ctx.emit(StreamsInternalTopicsCreated(group_id=group_id, topics=topics, error=error, reason=reason))
+
+
+def _make_room(errors: dict[str, Any]) -> None:
+    """Forget the oldest errors beyond the most that are remembered."""
+    while len(errors) >= MOST_ERRORS:
+        del errors[next(iter(errors))]
 
 
 def _creatable(name: str, topic: MissingTopic) -> CreatableTopic:

@@ -12,6 +12,7 @@ from rejoin.coordinator.core.groups.streams.internal_topics import InternalTopic
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import BEFORE_TOPICS, Admission
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.streams_groups import StreamsHeartbeatRefused
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.streams.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
@@ -49,9 +50,24 @@ class StreamsGroupRequests:
             if error is not ErrorCode.NONE:
                 shard = error
         if isinstance(shard, ErrorCode):
+            if shard is ErrorCode.UNSUPPORTED_VERSION:
+                self._emit_turned_off(request, context)
             self._ctx.reply(token, refused(shard))
         else:
             shard.kinds.streams.streams_heartbeat(token, request, context, self._internal_topics)
+
+    def _emit_turned_off(self, request: StreamsGroupHeartbeatRequest, context: Context) -> None:
+        self._ctx.emit(
+            StreamsHeartbeatRefused(
+                group_id=request.group_id,
+                member_id=request.member_id,
+                group_instance_id=request.instance_id,
+                client_id=context.client_id,
+                client_host=context.client_host,
+                error=ErrorCode.UNSUPPORTED_VERSION.name,
+                reason="turned-off",
+            )
+        )
 
     def update_description(
         self, token: Token, request: StreamsGroupTopologyDescriptionUpdateRequest, context: Context

@@ -21,6 +21,7 @@ from rejoin.coordinator.core.groups.streams.model.records import (
 from rejoin.coordinator.core.groups.streams.model.state import STATIC_LEAVE_EPOCH
 from rejoin.coordinator.core.groups.streams.model.tasks import NOTHING_HELD, HeldTasks
 from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.journal.events.consumer_groups import StaticMemberLeft
 from rejoin.journal.events.coordinator import Cause, MemberRemoved, RemovalCause
 
 
@@ -73,6 +74,15 @@ class StreamsRemovals:
             assigned=HeldTasks(kept, held.standby, held.warmup),
             pending=NOTHING_HELD,
         )
+        if member.metadata.instance_id is not None:
+            changes.events.append(
+                StaticMemberLeft(
+                    group_id=group.group_id,
+                    group_instance_id=member.metadata.instance_id,
+                    member_id=member.member_id,
+                    partitions={},
+                )
+            )
         changes.write(current_record(group.group_id, member.member_id, away))
         self._writes.commit(group.group_id, changes, on_written)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
+from rejoin.coordinator.core.effects import DeferredEvents
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.modern.changes import RecordChanges
 from rejoin.coordinator.core.groups.modern.epochs import JOIN_EPOCH, REFRESH_MS, RefreshDeadline
@@ -28,7 +30,9 @@ from rejoin.coordinator.core.groups.streams.model.state import StreamsGroupState
 from rejoin.coordinator.core.groups.streams.model.tasks import NO_TASKS, OwnedTasks
 from rejoin.coordinator.core.groups.streams.topology.configuring import configure
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import Cause, CauseClass
+from rejoin.journal.events.streams_groups import StreamsTaskOffsetsReported, StreamsTopologyConfigured
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsTopology
 from rejoin.protocol.records.groups.streams_groups import StreamsGroupTopologyRecord, StreamsGroupTopologyValue
@@ -93,19 +97,25 @@ class StreamsUpdates:
             return error
         topology = group.topology
         update.is_stale = had_topology and topology is not None and after.topology_epoch < topology.epoch
-        new_hash = self._configure(group, update, is_new_topology=not had_topology)
+        new_hash = self._configure(group, update, changes, is_new_topology=not had_topology)
         if isinstance(new_hash, ErrorCode):
             return new_hash
         error = _take_offsets(update.memory, request)
         if error is not ErrorCode.NONE:
             return error
+        if request.task_offsets or request.task_end_offsets:
+            self._ctx.emit_deferred(
+                DeferredEvents(group_id, {StreamsTaskOffsetsReported: 1}, partial(_offsets_reported, request))
+            )
         keeps_target = self._update_epoch(group, update, changes, new_hash, recompute=recompute)
         if request.member_epoch == JOIN_EPOCH and update.state is StreamsGroupState.EMPTY:
             self._targets.start_initial_delay(group)
         update.delay = self._targets.update(group, update.memory, changes, update.known, keeps_target=keeps_target)
         return self._reconcile(group, update, changes)
 
-    def _configure(self, group: StreamsGroup, update: MemberUpdate, *, is_new_topology: bool) -> int | ErrorCode | None:
+    def _configure(
+        self, group: StreamsGroup, update: MemberUpdate, changes: RecordChanges, *, is_new_topology: bool
+    ) -> int | ErrorCode | None:
         """Configure the topology if need be, and check the tasks that the member names.
 
         Returns the hash of the topics that it needs, or none where they were not looked at.
@@ -120,6 +130,15 @@ class StreamsUpdates:
             if isinstance(configured, ErrorCode):
                 return configured
             memory.configured = configured
+            changes.events.append(
+                StreamsTopologyConfigured(
+                    group_id=group.group_id,
+                    member_id=update.request.member_id,
+                    topology_epoch=topology.epoch,
+                    status=None if configured.status is None else configured.status.name,
+                    reason=configured.detail or None,
+                )
+            )
         configured_now = memory.configured
         if configured_now is not None and configured_now.is_ready and configured_now.tasks is not None:
             tasks = configured_now.tasks
@@ -151,6 +170,10 @@ class StreamsUpdates:
             or validated != group.validated_topology_epoch
             or configs != group.assignment_configs
         )
+        if changes.cause is None and not group.needs_epoch and validated == group.validated_topology_epoch:
+            has_new_topics = new_hash is not None and new_hash != group.metadata_hash
+            if not has_new_topics and configs != group.assignment_configs:
+                changes.cause = Cause(cause="settings-changed")
         keeps_target = False
         if not bump and update.state is StreamsGroupState.STABLE:
             current = update.before.current
@@ -215,6 +238,25 @@ def _take_offsets(memory: GroupMemory, request: StreamsGroupHeartbeatRequest) ->
             return ErrorCode.INVALID_REQUEST
         known[request.member_id] = offsets
     return ErrorCode.NONE
+
+
+def _offsets_reported(request: StreamsGroupHeartbeatRequest) -> list[Event]:
+    given, ends = request.task_offsets, request.task_end_offsets
+    return [
+        StreamsTaskOffsetsReported(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            task_offsets=None if given is None else _in_order(given),
+            task_end_offsets=None if ends is None else _in_order(ends),
+        )
+    ]
+
+
+def _in_order(given: Iterable[TaskOffset]) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {}
+    for each in sorted(given, key=lambda each: (each.subtopology_id, each.partition)):
+        found.setdefault(each.subtopology_id, {})[each.partition] = each.offset
+    return found
 
 
 def _by_task(given: Iterable[TaskOffset]) -> TaskOffsets | None:
