@@ -347,8 +347,13 @@ client-share-groups-on-kafka: setup
 
 # An application of Kafka Streams on streams groups. It wants Maven and Java; some minutes.
 .PHONY: client-streams-groups
-client-streams-groups: setup
+client-streams-groups: setup client-streams-tool
 	$(RUN) -m conformance.clients.streams_groups
+
+# kafka-streams-groups.sh of Kafka 4.4 on a real Kafka and on Rejoin, outputs beside each other; some minutes.
+.PHONY: client-streams-tool
+client-streams-tool: setup
+	$(RUN) -m conformance.clients.streams_tool
 
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -50,8 +50,14 @@ from rejoin.protocol.messages.offsets.offset_fetch import (
     OffsetFetchResponse,
 )
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsResponse
+from rejoin.protocol.messages.topics.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from rejoin.protocol.registry import BY_NAME, FIND_COORDINATOR, OFFSET_FETCH, Api
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.types import ZERO_UUID, TopicPartition
 
 CLIENT_ID: Final = "adminclient-1"
 BACKOFF_SECONDS: Final = 0.1
@@ -250,6 +256,17 @@ class Admin:
     async def ask(self, request: Request | Callable[[int], Request], kind: type[R]) -> R:
         """Ask any node. A request that depends on the version is given as what makes it."""
         return await self._ask(request, kind)
+
+    async def delete_topics(self, names: Sequence[str]) -> tuple[DeletableTopicResult, ...]:
+        """Delete topics; the result of each."""
+
+        def request(version: int) -> DeleteTopicsRequest:
+            if version < 6:
+                return DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=self._timeout_ms)
+            topics = tuple(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names)
+            return DeleteTopicsRequest(topics=topics, timeout_ms=self._timeout_ms)
+
+        return (await self._ask(request, DeleteTopicsResponse)).responses
 
     async def partitions(self, topics: Iterable[str]) -> dict[str, int | ErrorCode]:
         """Topics with their number of partitions or their error."""

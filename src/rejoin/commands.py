@@ -133,6 +133,21 @@ COMMANDS: Final = {
             2: "the options are wrong",
         },
     ),
+    "streams": Command(
+        "client.commands.streams_groups.command:app",
+        "List, describe, delete and reset streams groups, as kafka-streams-groups.sh does.",
+        "Run",
+        (
+            "rejoin streams --list --state",
+            "rejoin streams --describe word-count --members --verbose",
+            "rejoin streams --reset-offsets word-count --all-input-topics --to-earliest --dry-run",
+        ),
+        {
+            0: "done; or refused by the coordinator, as the output says",
+            1: "the group is unknown or no coordinator answered",
+            2: "the options are wrong",
+        },
+    ),
     "topics": Command(
         "client.commands.topics.command:app",
         "List, create, describe, alter and delete topics, as kafka-topics.sh does.",

@@ -66,7 +66,7 @@ async def _to_reset(admin: Admin, options: argparse.Namespace, group_id: str) ->
         return list(await admin.committed(group_id))
     if not options.topic:
         if options.from_file is None:
-            raise UsageError("One of the reset scopes should be defined: --all-topics, --topic.")
+            raise UsageError(f"One of the reset scopes should be defined: {options.reset_scopes}.")
         return []
     partitions, errors = await partitions_of(admin, options.topic)
     for error in errors.values():

@@ -30,7 +30,6 @@ from rejoin.protocol.messages.topics.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from rejoin.protocol.printable import printable
 from rejoin.protocol.types import ZERO_UUID
 
@@ -137,15 +136,8 @@ async def delete(admin: Admin, options: argparse.Namespace) -> None:
     topics = await _chosen(admin, options)
     _require(options, topics)
 
-    def request(version: int) -> DeleteTopicsRequest:
-        names = tuple(topic.name or "" for topic in topics)
-        if version < 6:
-            return DeleteTopicsRequest(topic_names=names, timeout_ms=options.timeout)
-        states = tuple(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names)
-        return DeleteTopicsRequest(topics=states, timeout_ms=options.timeout)
-
     if topics:
-        for result in (await admin.ask(request, DeleteTopicsResponse)).responses:
+        for result in await admin.delete_topics([topic.name or "" for topic in topics]):
             _raise(result.error_code, result.error_message)
 
 

@@ -1,0 +1,1 @@
+"""`rejoin streams`: kafka-streams-groups.sh, over Kafka's own requests."""
