@@ -18,7 +18,7 @@ from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.core.inputs import CompactionWanted, Context, Millis, Received, SessionLost, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.topics.config_requests import AlterOperation, ResourceType
-from rejoin.coordinator.core.views import GroupView, MemberView, TopicView
+from rejoin.coordinator.core.views import GroupView, MemberView, StreamsMemberView, TopicView
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.storage.base import OffsetsLog
 from rejoin.coordinator.storage.memory import LogSnapshot, MemoryLog
@@ -31,6 +31,10 @@ from rejoin.protocol.messages.cluster.alter_configs import (
     IncrementallyAlterableConfig,
 )
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from rejoin.protocol.messages.streams.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 from rejoin.protocol.messages.topics.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -42,10 +46,18 @@ from rejoin.protocol.messages.topics.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, offsets_partition
-from rejoin.protocol.registry import CREATE_PARTITIONS, CREATE_TOPICS, INCREMENTAL_ALTER_CONFIGS, LEAVE_GROUP
-from rejoin.protocol.types import TopicPartition
+from rejoin.protocol.registry import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    INCREMENTAL_ALTER_CONFIGS,
+    LEAVE_GROUP,
+    STREAMS_GROUP_HEARTBEAT,
+)
+from rejoin.protocol.types import ZERO_UUID, TopicPartition
 from rejoin.transcript.sizes import size_of
 from rejoin.transcript.steps import StepRecorder, StepsSnapshot
 
@@ -95,6 +107,12 @@ class TopicTarget(Body):
     records_per_second: float | None = Field(
         default=None, ge=0, le=1e9, description="rate of each partition, for a new topic"
     )
+
+
+class TopicKey(Body):
+    """A topic."""
+
+    topic: str = Field(description="the topic's name")
 
 
 class CompactionScope(Body):
@@ -182,12 +200,27 @@ class AdminActions:
         self._clock.catch_up()
         view, member = self._find(which)
         member_id = member if isinstance(member, str) else member.member_id
-        request = LeaveGroupRequest(group_id=view.group_id, members=(MemberIdentity(member_id=member_id),))
-        answer = cast(LeaveGroupResponse, await self._ask(request, LEAVE_GROUP.max_version))
-        error = answer.members[0].error_code if answer.members else answer.error_code
+        if isinstance(member, StreamsMemberView):
+            error = await self._leave_for(view.group_id, member)
+        else:
+            request = LeaveGroupRequest(group_id=view.group_id, members=(MemberIdentity(member_id=member_id),))
+            answer = cast(LeaveGroupResponse, await self.ask(request, LEAVE_GROUP.max_version))
+            error = answer.members[0].error_code if answer.members else answer.error_code
         if error is not ErrorCode.NONE:
             raise NotPossible("not-kicked", f"{member_id} cannot be removed from {view.group_id!r}: {error.name}")
         return {"group": view.group_id, "member": member_id}
+
+    async def _leave_for(self, group_id: str, member: StreamsMemberView) -> ErrorCode:
+        """Leave in the name of a member of a streams group, from which LeaveGroup removes none."""
+        request = StreamsGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=member.member_id,
+            member_epoch=-1,
+            endpoint_information_epoch=0,
+            instance_id=member.group_instance_id,
+        )
+        answer = await self.ask(request, STREAMS_GROUP_HEARTBEAT.max_version)
+        return cast(StreamsGroupHeartbeatResponse, answer).error_code
 
     async def set_group(self, wanted: GroupConfigs) -> dict[str, Any]:
         """Change settings of a group, which need not exist yet. Raises :class:`NotPossible` for unfit ones."""
@@ -204,7 +237,7 @@ class AdminActions:
             resource_type=ResourceType.GROUP, resource_name=wanted.group, configs=changes
         )
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-        answer = await self._ask(request, INCREMENTAL_ALTER_CONFIGS.max_version)
+        answer = await self.ask(request, INCREMENTAL_ALTER_CONFIGS.max_version)
         (result,) = cast(IncrementalAlterConfigsResponse, answer).responses
         if result.error_code is not ErrorCode.NONE:
             detail = f"group {wanted.group!r}: {result.error_code.name}: {result.error_message}"
@@ -282,20 +315,33 @@ class AdminActions:
                 assignments=(),
                 configs=configs,
             )
-            created = await self._ask(CreateTopicsRequest(topics=(creatable,)), CREATE_TOPICS.max_version)
+            created = await self.ask(CreateTopicsRequest(topics=(creatable,)), CREATE_TOPICS.max_version)
             result = cast(CreateTopicsResponse, created).topics[0]
         elif before.partitions == wanted.partitions:
             return before.model_dump(mode="json", by_alias=False)
         else:
             grown = CreatePartitionsTopic(name=wanted.topic, count=wanted.partitions, assignments=None)
             request = CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False)
-            answer = await self._ask(request, CREATE_PARTITIONS.max_version)
+            answer = await self.ask(request, CREATE_PARTITIONS.max_version)
             result = cast(CreatePartitionsResponse, answer).results[0]
         if result.error_code is not ErrorCode.NONE:
             raise NotPossible(
                 "topic-refused", f"topic {wanted.topic!r}: {result.error_code.name}: {result.error_message}"
             )
         return self._topics()[wanted.topic].model_dump(mode="json", by_alias=False)
+
+    async def delete_topic(self, wanted: TopicKey) -> dict[str, Any]:
+        """Delete a topic with its records. Raises :class:`NotFound` and :class:`NotPossible`."""
+        self._clock.catch_up()
+        if wanted.topic not in self._topics():
+            raise unknown("topic", wanted.topic, [*self._topics()])
+        states = (DeleteTopicState(name=wanted.topic, topic_id=ZERO_UUID),)
+        answer = await self.ask(DeleteTopicsRequest(topics=states, timeout_ms=1_000), DELETE_TOPICS.max_version)
+        (result,) = cast(DeleteTopicsResponse, answer).responses
+        if result.error_code is not ErrorCode.NONE:
+            detail = f"topic {wanted.topic!r}: {result.error_code.name}: {result.error_message}"
+            raise NotPossible("topic-refused", detail)
+        return {"topic": wanted.topic}
 
     def compact(self, scope: CompactionScope) -> dict[str, Any]:
         """Clean compacted logs now, whatever the share of them that is dirty. Their newest batch stays as it is."""
@@ -419,7 +465,8 @@ class AdminActions:
             raise NotPossible("log-not-in-memory", detail)
         return self._log
 
-    async def _ask(self, request: Any, version: int) -> Response:
+    async def ask(self, request: Any, version: int) -> Response:
+        """The answer to a request of the operator. Raises :class:`RequestFailed`."""
         answer = await self._runtime.submit(request, Context(version, ADMIN, by_operator=True)).answer()
         if answer is None:
             raise RequestFailed(f"{type(request).__name__} failed")

@@ -18,6 +18,7 @@ from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.coordinator.control.fault_injection.faults import Fault, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime, ControlledService, EventFeed
 from rejoin.coordinator.control.share_groups import ShareGroupActions
+from rejoin.coordinator.control.streams_groups import StreamsGroupActions
 from rejoin.coordinator.control.topic_records import NewRecords, TopicRecords
 from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context
@@ -40,6 +41,7 @@ class Control:
     evidence: Evidence
     records: TopicRecords
     share_groups: ShareGroupActions
+    streams_groups: StreamsGroupActions
 
     def __init__(
         self, settings: Settings, clock: VirtualClock, *, topics_logged: bool = False, is_durable: bool = False
@@ -82,6 +84,7 @@ class Control:
         )
         self.records = TopicRecords(runtime, self.clock)
         self.share_groups = ShareGroupActions(runtime, self.clock, self.groups)
+        self.streams_groups = StreamsGroupActions(runtime, self.clock, self.groups, self.actions.ask)
         self.evidence = Evidence(self._settings, runtime, self.recorder, is_replayable=self.brokers is None)
 
     def begin(self) -> None:

@@ -14,7 +14,14 @@ from rejoin.coordinator.control.fault_injection.bodies import Body, as_tuple
 from rejoin.coordinator.control.node_interface import ControlledRuntime, EventFeed
 from rejoin.coordinator.core.groups.classic.state import GroupState
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerGroupState
-from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, OffsetView
+from rejoin.coordinator.core.groups.streams.model.state import StreamsGroupState
+from rejoin.coordinator.core.views import (
+    ConsumerGroupView,
+    ConsumerMemberView,
+    GroupView,
+    OffsetView,
+    StreamsMemberView,
+)
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.validation import nearest
 
@@ -34,7 +41,7 @@ Timeout = Annotated[int, Field(ge=0, le=LONGEST_TIMEOUT_MS, description="longest
 
 
 def _state(value: object) -> object:
-    states = {state.value.lower(): state.value for state in (*GroupState, *ConsumerGroupState)}
+    states = {state.value.lower(): state.value for state in (*GroupState, *ConsumerGroupState, *StreamsGroupState)}
     if not isinstance(value, str) or value.lower() not in states:
         meant = _MEANT.get(str(value).lower())
         hint = f"; is it {meant.value}?" if meant else nearest(str(value), states.values())
@@ -42,13 +49,16 @@ def _state(value: object) -> object:
     return states[value.lower()]
 
 
+StateName = Annotated[str, BeforeValidator(_state)] | None
+
+
 class GroupCondition(Body):
     """Conditions to wait for; fields are AND-ed. A group that does not exist is Dead; it meets no other state."""
 
     group: str = Field(description="the group's id")
-    state: Annotated[str, BeforeValidator(_state)] | None = Field(
+    state: StateName = Field(
         default=None,
-        description="Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, Stable or Dead",
+        description="Empty, PreparingRebalance, CompletingRebalance, NotReady, Assigning, Reconciling, Stable or Dead",
     )
     members: int | None = Field(default=None, ge=0, description="exactly this many members")
     assigned: int | None = Field(
@@ -134,7 +144,7 @@ def looks(group_id: str, view: GroupView | None, now: int, known: Sequence[str] 
             ]
             owned = sum(len(partitions) for partitions in (member.assignment or {}).values())
             notes.append(f"{owned} assigned" if owned else "")
-            if isinstance(member, ConsumerMemberView):
+            if isinstance(member, ConsumerMemberView | StreamsMemberView):
                 pending = sum(map(len, member.pending_revocation.values()))
                 notes += [f"member epoch {member.member_epoch}", f"{pending} to give up" if pending else ""]
             said = ", ".join(note for note in notes if note)

@@ -55,6 +55,7 @@ class StreamsMemberView(MemberView):
     member_state: str
     process_id: str
     standby_tasks: dict[str, list[int]]
+    warmup_tasks: dict[str, list[int]]
     pending_revocation: dict[str, list[int]]
     pending_standby_revocation: dict[str, list[int]]
     target: dict[str, list[int]]
@@ -106,6 +107,57 @@ class ConsumerGroupView(GroupView):
 
     group_epoch: int
     assignment_epoch: int
+
+
+class TaskView(View):
+    """A task of a streams group, with the ids of its members. ``active`` runs it, unless ``revoking`` still does.
+
+    ``target`` is the member that is to run it, ``standby`` and ``warmup`` those that keep a copy of its state.
+    """
+
+    subtopology_id: str
+    partition: int
+    active: str | None
+    revoking: str | None
+    target: str | None
+    standby: list[str]
+    target_standby: list[str]
+    warmup: list[str]
+
+
+class SubtopologyView(View):
+    """A part of an application's topology; ``tasks`` is none while numbers of partitions are unknown."""
+
+    subtopology_id: str
+    source_topics: list[str]
+    repartition_source_topics: list[str]
+    repartition_sink_topics: list[str]
+    changelog_topics: list[str]
+    tasks: int | None
+
+
+class InternalTopicView(View):
+    """A repartition or changelog topic of an application. ``partitions`` is none while the topic does not exist."""
+
+    topic: str
+    kind: str
+    subtopology_id: str
+    partitions: int | None
+
+
+class StreamsGroupView(ConsumerGroupView):
+    """A streams group. Its protocol is the assignor of tasks.
+
+    ``not_ready`` says why the topology cannot run, none where it can; ``shutdown_requested_by`` is the first member
+    that asked for the end of the application.
+    """
+
+    topology_epoch: int | None
+    not_ready: str | None
+    shutdown_requested_by: str | None
+    subtopologies: list[SubtopologyView]
+    internal_topics: list[InternalTopicView]
+    tasks: list[TaskView]
 
 
 class TimerView(NamedTuple):

@@ -139,6 +139,7 @@ class BlockingGroupCoordinator(RunningCoordinator):
     reset = Blocking(GroupCoordinator.reset)
 
     set_topic = Blocking(GroupCoordinator.set_topic)
+    delete_topic = Blocking(GroupCoordinator.delete_topic)
     produce = Blocking(GroupCoordinator.produce)
     compact = Blocking(GroupCoordinator.compact)
     records = Blocking(GroupCoordinator.records)
@@ -148,6 +149,10 @@ class BlockingGroupCoordinator(RunningCoordinator):
     fail_persister = Blocking(GroupCoordinator.fail_persister)
     share_state = Blocking(GroupCoordinator.share_state)
     expire_lock = Blocking(GroupCoordinator.expire_lock)
+
+    streams_state = Blocking(GroupCoordinator.streams_state)
+    wait_for_streams_group = Blocking(GroupCoordinator.wait_for_streams_group)
+    shut_down_application = Blocking(GroupCoordinator.shut_down_application)
 
     brokers = Blocking(GroupCoordinator.brokers)
     stop_broker = Blocking(GroupCoordinator.stop_broker)

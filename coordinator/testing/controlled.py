@@ -15,6 +15,7 @@ from rejoin.coordinator.control.admin_actions import (
     MemberKey,
     PartitionKey,
     SnapshotKey,
+    TopicKey,
     TopicTarget,
 )
 from rejoin.coordinator.control.advertising import AdvertisedAddress
@@ -26,6 +27,7 @@ from rejoin.coordinator.control.evidence import LogQuery, TranscriptQuery
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.coordinator.control.sent_requests import RequestsQuery
 from rejoin.coordinator.control.share_groups import LockKey, PersisterFailure, ShareGroupCondition, SharePartitionQuery
+from rejoin.coordinator.control.streams_groups import ShutdownRequest, StreamsGroupCondition, StreamsGroupQuery
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery
 from rejoin.coordinator.control.waiting import GroupCondition, HitCount, OffsetsCondition
 from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
@@ -61,7 +63,11 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
         Settings,
         ShareGroupCondition,
         SharePartitionQuery,
+        ShutdownRequest,
         SnapshotKey,
+        StreamsGroupCondition,
+        StreamsGroupQuery,
+        TopicKey,
         TopicTarget,
         TranscriptQuery,
     )

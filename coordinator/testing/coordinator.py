@@ -21,8 +21,9 @@ from rejoin.coordinator.testing.brokers import BrokerMethods
 from rejoin.coordinator.testing.calls import watch_calls
 from rejoin.coordinator.testing.evidence import EvidenceMethods
 from rejoin.coordinator.testing.faults import FaultMethods
+from rejoin.coordinator.testing.groups.share_groups import ShareGroupMethods
+from rejoin.coordinator.testing.groups.streams_groups import StreamsGroupMethods
 from rejoin.coordinator.testing.results import ClockAdvance, NoAnswer, hides_traceback
-from rejoin.coordinator.testing.share_groups import ShareGroupMethods
 from rejoin.coordinator.testing.topics import TopicMethods
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
@@ -32,7 +33,9 @@ __tracebackhide__ = hides_traceback
 
 
 @watch_calls
-class GroupCoordinator(BrokerMethods, EvidenceMethods, FaultMethods, ShareGroupMethods, TopicMethods):
+class GroupCoordinator(
+    BrokerMethods, EvidenceMethods, FaultMethods, ShareGroupMethods, StreamsGroupMethods, TopicMethods
+):
     """A running coordinator. Its ``async`` methods must be awaited: a call that is not is an error at the end."""
 
     # --- asking

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rejoin.coordinator.control.admin_actions import CompactionScope, TopicTarget
+from rejoin.coordinator.control.admin_actions import CompactionScope, TopicKey, TopicTarget
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery, StoredRecord
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, OffsetsCondition
@@ -30,6 +30,14 @@ class TopicMethods(ControlledCoordinator):
             return TopicView.model_validate(await control.actions.set_topic(wanted))
 
         return await self.do(set_topic)
+
+    async def delete_topic(self, topic: str) -> None:
+        """Delete a topic with its records, as an administrator does."""
+
+        async def delete_topic(control: Control) -> None:
+            await control.actions.delete_topic(TopicKey(topic=topic))
+
+        await self.do(delete_topic)
 
     async def produce(
         self, topic: str, partition: int | None, records: int | Sequence[Written], *, keys: bool = False

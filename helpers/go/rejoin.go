@@ -486,6 +486,12 @@ func (r *Rejoin) SetTopic(topic string, partitions int) {
 	r.must("POST", "/control/topics", Fields{"topic": topic, "partitions": partitions}, nil)
 }
 
+// DeleteTopic deletes a topic with its records.
+func (r *Rejoin) DeleteTopic(topic string) {
+	r.t.Helper()
+	r.must("POST", "/control/topics/delete", Fields{"topic": topic}, nil)
+}
+
 // Produce writes records: a list of values, of pairs of key and value, or of Fields with key, value, headers and
 // timestamp; or a number of records, each with a value of its own. A partition of nil leaves it to the keys; with a
 // number it means every partition.
@@ -543,6 +549,17 @@ func (r *Rejoin) WaitForShareGroup(group string, conditions Fields) []Fields {
 	}
 	r.must("POST", "/control/share-groups/wait", with(Fields{"group": group}, conditions), &answer)
 	return answer.SharePartitions
+}
+
+// WaitForStreamsGroup waits until a streams group has a state, so many members, tasks and standbys; it returns the group, whose
+// "tasks" have their members.
+func (r *Rejoin) WaitForStreamsGroup(group string, conditions Fields) Fields {
+	r.t.Helper()
+	var answer struct {
+		Group Fields `json:"group"`
+	}
+	r.must("POST", "/control/streams-groups/wait", with(Fields{"group": group}, conditions), &answer)
+	return answer.Group
 }
 
 // Snapshot saves the whole state, and returns its name.

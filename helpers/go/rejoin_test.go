@@ -82,6 +82,15 @@ func TestAShareGroupThatHasNoRecordsToHoldIsNotReached(t *testing.T) {
 	equal(t, strings.Contains(said, "orders-share"), true)
 }
 
+func TestAStreamsGroupThatIsNotThereIsNotReached(t *testing.T) {
+	r := New(t, virtual)
+	wanted := Fields{"state": "Stable", "tasks": 6, "timeout_ms": 1}
+	said := failure(func(t testing.TB) { (&Rejoin{URL: r.URL, t: t}).WaitForStreamsGroup("words", wanted) })
+	equal(t, strings.Contains(said, "6 tasks"), true)
+	r.SetTopic("lines", 1)
+	r.DeleteTopic("lines")
+}
+
 func TestFaultsAreAppliedAwaitedAndRemoved(t *testing.T) {
 	r := New(t, virtual)
 	fault := r.AddFault(Fields{"keys": "JoinGroup", "error": "COORDINATOR_NOT_AVAILABLE"})

@@ -320,6 +320,11 @@ public final class Rejoin {
         control("POST", "/control/topics", Map.of("topic", topic, "partitions", partitions));
     }
 
+    /** Delete a topic with its records. */
+    public void deleteTopic(String topic) {
+        control("POST", "/control/topics/delete", Map.of("topic", topic));
+    }
+
     /** Write records: values, lists of key and value, or maps with key, value, headers and timestamp. */
     public void produce(String topic, Integer partition, List<?> records) {
         produceAny(topic, partition, records);
@@ -362,6 +367,15 @@ public final class Rejoin {
     public List<Map<String, Object>> waitForShareGroup(String group, Map<String, ?> conditions) {
         Object answer = control("POST", "/control/share-groups/wait", with(conditions, "group", group));
         return maps(map(answer).get("share_partitions"));
+    }
+
+    /**
+     * Wait until a streams group has a state, so many members, tasks and standbys; timeout_ms is 10,000 unless given.
+     * Returns the group, whose tasks have their members.
+     */
+    public Map<String, Object> waitForStreamsGroup(String group, Map<String, ?> conditions) {
+        Object answer = control("POST", "/control/streams-groups/wait", with(conditions, "group", group));
+        return map(map(answer).get("group"));
     }
 
     /** Save the whole state; returns its name. */

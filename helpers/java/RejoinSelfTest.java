@@ -67,6 +67,15 @@ class RejoinSelfTest {
     }
 
     @Test
+    void aStreamsGroupThatIsNotThereIsNotReached(Rejoin rejoin) {
+        Map<String, Object> wanted = Map.of("state", "Stable", "tasks", 6, "timeout_ms", 1);
+        assertThrows(Rejoin.NotReached.class, () -> rejoin.waitForStreamsGroup("words", wanted));
+        rejoin.setTopic("lines", 1);
+        rejoin.deleteTopic("lines");
+        assertThrows(Rejoin.OperationRefused.class, () -> rejoin.deleteTopic("lines"));
+    }
+
+    @Test
     void faultsAreAppliedAwaitedAndRemoved(Rejoin rejoin) {
         Rejoin.Fault fault = rejoin.addFault(Map.of("keys", "JoinGroup", "error", "COORDINATOR_NOT_AVAILABLE"));
         assertTrue(join(rejoin, "").join().contains("\"errorCode\":15,"));

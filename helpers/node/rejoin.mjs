@@ -308,6 +308,11 @@ export class Rejoin {
     return this.control("POST", "/control/topics", { topic: topic, partitions: partitions });
   }
 
+  /** Delete a topic with its records. @param {string} topic */
+  deleteTopic(topic) {
+    return this.control("POST", "/control/topics/delete", { topic: topic });
+  }
+
   /**
    * Write records: values, [key, value], or {key, value, headers, timestamp}; or so many, each with a value of its own.
    * @param {string} topic
@@ -356,6 +361,18 @@ export class Rejoin {
    */
   async waitForShareGroup(group, conditions = {}) {
     return (await this.control("POST", "/control/share-groups/wait", { group: group, ...conditions })).share_partitions;
+  }
+
+  /**
+   * Wait until a streams group has a state, so many members, tasks and standbys; returns the group, whose tasks have their
+   * members.
+   * @param {string} group
+   * @param {{state?: string, ready?: boolean, members?: number, tasks?: number, standbys?: number, member?: string,
+   *   epoch?: number, timeout_ms?: number}} [conditions]
+   * @returns {Promise<any>}
+   */
+  async waitForStreamsGroup(group, conditions = {}) {
+    return (await this.control("POST", "/control/streams-groups/wait", { group: group, ...conditions })).group;
   }
 
   /** Save the whole state; returns its name. @returns {Promise<string>} */

@@ -51,6 +51,13 @@ test("a share group that has no records to hold is not reached", rejoin.test(asy
   await assert.rejects(rejoin.waitForShareGroup("orders-share", { acquired: "two" }), OperationRefused);
 }));
 
+test("a streams group that is not there is not reached", rejoin.test(async (rejoin) => {
+  await assert.rejects(rejoin.waitForStreamsGroup("words", { state: "Stable", tasks: 6, timeout_ms: 1 }), NotReached);
+  await rejoin.setTopic("lines", 1);
+  await rejoin.deleteTopic("lines");
+  await assert.rejects(rejoin.deleteTopic("lines"), OperationRefused);
+}));
+
 test("faults are applied, awaited and removed", rejoin.test(async (rejoin) => {
   const fault = await rejoin.addFault({ keys: "JoinGroup", error: "COORDINATOR_NOT_AVAILABLE" });
   assert.equal((await join()).errorCode, 15);

@@ -17,7 +17,16 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.control.clock_driver import Advance
 from rejoin.coordinator.control.waiting import GroupCondition, HitCount, OffsetsCondition
 from rejoin.coordinator.core.transactions.shard import FENCE_MARKER_DELAY_MS
-from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, MemberView, RecordRunView
+from rejoin.coordinator.core.views import (
+    ConsumerGroupView,
+    ConsumerMemberView,
+    GroupView,
+    MemberView,
+    RecordRunView,
+    StreamsGroupView,
+    StreamsMemberView,
+    TaskView,
+)
 from rejoin.coordinator.in_process_brokers.controlled_brokers import SESSION
 from rejoin.coordinator.testing import EmittedEvent, FaultHandle, FiredTimer, GroupCoordinator, running
 from tests.docs.texts import TEXTS, python_blocks
@@ -54,7 +63,7 @@ def returned() -> dict[str, Any]:
 
 
 def fields_of(kind: type[Any]) -> list[str]:
-    if kind in (ConsumerGroupView, ConsumerMemberView):
+    if kind in (ConsumerGroupView, ConsumerMemberView, StreamsGroupView, StreamsMemberView):
         return list(kind.__annotations__)  # beside those of its base
     if issubclass(kind, BaseModel):
         return list(kind.model_fields)
@@ -65,7 +74,8 @@ def fields_of(kind: type[Any]) -> list[str]:
 
 def test_the_types_have_these_fields_and_the_methods_return_them() -> None:
     shown = {names_in(name)[0]: (names_in(methods), fields) for name, methods, fields in rows("### Return values")}
-    parts = (MemberView, ConsumerGroupView, ConsumerMemberView, RecordRunView, FiredTimer, EmittedEvent)
+    groups = (ConsumerGroupView, ConsumerMemberView, StreamsMemberView, TaskView)
+    parts = (MemberView, *groups, RecordRunView, FiredTimer, EmittedEvent)
     kinds = {kind.__name__: kind for kind in (*returned().values(), *parts)}
     assert shown.keys() == kinds.keys()
     for name, kind in kinds.items():

@@ -6,17 +6,23 @@ from collections.abc import Iterable, Mapping
 
 from rejoin.coordinator.core.groups.streams.model.group import StreamsGroup
 from rejoin.coordinator.core.groups.streams.model.member import StreamsMember
+from rejoin.coordinator.core.groups.streams.task_views import (
+    internal_topic_views,
+    not_ready,
+    subtopology_views,
+    task_views,
+)
 from rejoin.coordinator.core.groups.timers import named_deadlines
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.runtime.timers import Deadlines
-from rejoin.coordinator.core.views import ConsumerGroupView, StreamsMemberView
+from rejoin.coordinator.core.views import StreamsGroupView, StreamsMemberView
 
 
 def of_streams_group(
     group: StreamsGroup, assignor: str, session_timeout_ms: Millis, deadlines: Deadlines
-) -> ConsumerGroupView:
+) -> StreamsGroupView:
     """A group of tasks."""
-    return ConsumerGroupView(
+    return StreamsGroupView(
         group_id=group.group_id,
         partition=group.partition.partition,
         state=group.state,
@@ -36,6 +42,12 @@ def of_streams_group(
         rebalance_cause=None,
         rebalances=0,
         deadlines=named_deadlines(group.partition, group.group_id, deadlines),
+        topology_epoch=None if group.topology is None else group.topology.epoch,
+        not_ready=not_ready(group),
+        shutdown_requested_by=group.memory.shutdown_requested_by,
+        subtopologies=subtopology_views(group),
+        internal_topics=internal_topic_views(group),
+        tasks=task_views(group),
     )
 
 
@@ -64,6 +76,7 @@ def _of_member(
         member_state=current.state.name,
         process_id=metadata.process_id,
         standby_tasks=_tasks(current.assigned.standby),
+        warmup_tasks=_tasks(current.assigned.warmup),
         pending_revocation=_tasks(current.pending.active),
         pending_standby_revocation=_tasks(current.pending.standby),
         target=_tasks(target.active),

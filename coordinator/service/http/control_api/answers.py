@@ -11,7 +11,15 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import models_json_schema
 
-from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, OffsetView, ShareStateView
+from rejoin.coordinator.core.views import (
+    ConsumerGroupView,
+    ConsumerMemberView,
+    GroupView,
+    OffsetView,
+    ShareStateView,
+    StreamsGroupView,
+    StreamsMemberView,
+)
 
 
 class ControlAnswer(BaseModel):
@@ -107,10 +115,28 @@ class ConsumerGroupAnswer(ConsumerGroupView):
     members: list[ConsumerMemberView]  # type: ignore[assignment]
 
 
+class StreamsGroupFields(StreamsGroupView):
+    """A streams group, with what only its members have."""
+
+    members: list[StreamsMemberView]  # type: ignore[assignment]
+
+
 class GroupAnswer(ControlAnswer):
     """A group; null where there is none."""
 
-    group: ConsumerGroupAnswer | GroupView | None
+    group: StreamsGroupFields | ConsumerGroupAnswer | GroupView | None
+
+
+class StreamsGroupAnswer(ControlAnswer):
+    """A streams group with its tasks; null where there is none."""
+
+    group: StreamsGroupFields | None
+
+
+class TopicAnswer(ControlAnswer):
+    """A topic, by its name."""
+
+    topic: str
 
 
 class MemberAnswer(ControlAnswer):

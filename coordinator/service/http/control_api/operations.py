@@ -19,6 +19,7 @@ from rejoin.coordinator.service.http.control_api.evidence import EVIDENCE
 from rejoin.coordinator.service.http.control_api.groups import GROUPS
 from rejoin.coordinator.service.http.control_api.operation import ControlOperation, NoFields
 from rejoin.coordinator.service.http.control_api.share_groups import SHARE_GROUPS
+from rejoin.coordinator.service.http.control_api.streams_groups import STREAMS_GROUPS
 from rejoin.coordinator.service.http.control_api.topics import TOPICS
 from rejoin.coordinator.service.http.server import CONTROL
 
@@ -39,6 +40,7 @@ OPERATIONS: Final = (
     *CLOCK_AND_FAULTS,
     *GROUPS,
     *SHARE_GROUPS,
+    *STREAMS_GROUPS,
     *ADDRESSES,
     *BROKERS,
     *TOPICS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rejoin.coordinator.control.admin_actions import CompactionScope, TopicTarget
+from rejoin.coordinator.control.admin_actions import CompactionScope, TopicKey, TopicTarget
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.topic_records import NewRecords, RecordsQuery
 from rejoin.coordinator.control.waiting import OffsetsCondition
@@ -13,6 +13,7 @@ from rejoin.coordinator.service.http.control_api.answers import (
     CompactionAnswer,
     OffsetsAnswer,
     RecordsAnswer,
+    TopicAnswer,
 )
 from rejoin.coordinator.service.http.control_api.operation import ControlOperation
 from rejoin.coordinator.service.http.server import CONTROL
@@ -35,6 +36,14 @@ TOPICS: Final = (
         TopicTarget,
         TopicView,
         lambda control, wanted, _: control.actions.set_topic(wanted),
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/topics/delete",
+        "delete a topic with its records",
+        TopicKey,
+        TopicAnswer,
+        lambda control, wanted, _: control.actions.delete_topic(wanted),
     ),
     ControlOperation(
         "POST",

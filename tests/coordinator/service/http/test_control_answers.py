@@ -18,6 +18,7 @@ from rejoin.coordinator.testing import GroupCoordinator, running
 from tests.coordinator.control.samples import GROUP, OF_CONSUMER_GROUPS, beat, parse, sample, stable
 from tests.coordinator.testing.share_member import GROUP as SHARE_GROUP
 from tests.coordinator.testing.share_member import member_of
+from tests.coordinator.testing.streams_member import AT_ONCE, running_threads
 from tests.docs.texts import TEXTS
 
 NOT_TEXT = {"key": "//8=", "value": "//8=", "headers": {"h": "//8="}}
@@ -47,6 +48,12 @@ ONE_BROKER: list[tuple[str, dict[str, Any]]] = [
     ("POST /control/groups/configs", {"group": SHARE_GROUP, "configs": {"share.delivery.count.limit": "3"}}),
     ("POST /control/share-groups/fail-persister", {"group": SHARE_GROUP, "operation": "write"}),
     ("POST /control/share-groups/expire-lock", {"group": SHARE_GROUP, "topic": "jobs", "partition": 0, "offset": 0}),
+    ("GET /control/streams-groups/state?group=app", {}),
+    ("GET /control/streams-groups/state?group=none", {}),
+    ("POST /control/streams-groups/wait", {"group": "app", "tasks": 2}),
+    ("POST /control/groups/wait", {"group": "app", "state": "stable"}),
+    ("POST /control/streams-groups/shut-down", {"group": "app"}),
+    ("POST /control/topics/delete", {"topic": "lines"}),
     ("GET /control/requests", {}),
     ("GET /control/mark", {}),
     ("GET /control/transcript", {}),
@@ -112,7 +119,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def test_answers_of_one_broker_are_as_described(session: aiohttp.ClientSession) -> None:
-    async with running(clock="virtual", topics={"orders": 3}) as coordinator:
+    async with running(clock="virtual", topics={"orders": 3}, settings=AT_ONCE) as coordinator:
         member_id = await stable(coordinator)
         await coordinator.call(sample("OffsetCommit", member_id))
         await coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR")
@@ -122,6 +129,8 @@ async def test_answers_of_one_broker_are_as_described(session: aiohttp.ClientSes
         member = await member_of(coordinator)
         await coordinator.produce("jobs", 0, 1)
         assert await member.fetch() == [(0, 0, 1)]
+        await coordinator.set_topic("lines", 1)
+        await running_threads(coordinator, "a")
         requester = Requester(session, coordinator)
         for asked, body in ONE_BROKER:
             await requester.check(asked, body)

@@ -1,0 +1,1 @@
+"""Methods of the testing kit for groups of one kind."""
