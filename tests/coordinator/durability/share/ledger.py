@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import threading
@@ -10,6 +11,7 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 from typing import Any, Final
 
+from rejoin import ShareConsumer, TopicPartition
 from rejoin.protocol.registry import BY_NAME
 from tests.coordinator.durability.service import PATIENCE
 
@@ -100,84 +102,54 @@ class Ledger:
 
 
 class LedgerMember(threading.Thread):
-    """A member that releases each poison record and accepts all others, until it is stopped."""
+    """A :class:`rejoin.ShareConsumer` that releases each poison record and accepts all others, until it is stopped."""
 
-    def __init__(self, port: int, name: str, ledger: Ledger, topic_id: str, poison: int) -> None:
+    def __init__(self, kafka_port: int, name: str, ledger: Ledger, poison: int) -> None:
         """Every record whose offset ``poison`` divides is poison."""
         super().__init__(name=f"member-{name}", daemon=True)
-        self._member = name
+        self._servers = f"127.0.0.1:{kafka_port}"
         self._ledger = ledger
-        self._topic_id = topic_id
         self._poison = poison
-        self._caller = Caller(port)
-        self._epoch = 0
         self._stopped = threading.Event()
 
     def stop(self) -> None:
         self._stopped.set()
 
     def run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._work()
-            except NoAnswer:
-                self._epoch = 0
-                self._stopped.wait(PAUSE_SECONDS)
-            except AssertionError as problem:
-                self._ledger.problems.append(str(problem))
-                return
-        with suppress(NoAnswer):
-            self._in_session("ShareFetch", {**_LIMITS, "topics": []}, final=True)
-        self._caller.close()
+        try:
+            asyncio.run(self._live())
+        except Exception as problem:  # a member that ends early would look like one that has nothing to do
+            self._ledger.problems.append(f"{self.name}: {problem!r}")
 
-    def _work(self) -> None:
-        partition = {"partitionIndex": 0, "acknowledgementBatches": []}
-        topics = [{"topicId": self._topic_id, "partitions": [partition]}] if self._epoch == 0 else []
+    async def _live(self) -> None:
+        consumer = ShareConsumer(TOPIC, bootstrap_servers=self._servers, group_id=GROUP, **_SETTINGS)
+        async with asyncio.timeout(PATIENCE), consumer:
+            while not self._stopped.is_set():
+                await self._work(consumer)
+
+    async def _work(self, consumer: ShareConsumer) -> None:
         final = self._ledger.final()
-        answer = self._in_session("ShareFetch", {**_LIMITS, "topics": topics})
-        given = {
-            offset: row["deliveryCount"]
-            for topic in answer["responses"]
-            for found in topic["partitions"]
-            for row in found["acquiredRecords"]
-            for offset in range(row["firstOffset"], row["lastOffset"] + 1)
-        }
+        given = {record.offset: record.delivery_count or 0 for record in await consumer.poll(POLL_MS)}
         self._ledger.acquired(given, final)
         if not given:
-            self._stopped.wait(PAUSE_SECONDS)
             return
         kinds = {offset: ACCEPT if offset % self._poison else RELEASE for offset in given}
         self._ledger.began([offset for offset, kind in kinds.items() if kind == ACCEPT])
-        batches = [
-            {"firstOffset": offset, "lastOffset": offset, "acknowledgeTypes": [kind]}
-            for offset, kind in sorted(kinds.items())
-        ]
-        partition = {"partitionIndex": 0, "acknowledgementBatches": batches}
-        topics = [{"topicId": self._topic_id, "partitions": [partition]}]
-        answer = self._in_session("ShareAcknowledge", {"topics": topics})
-        [result] = answer["responses"][0]["partitions"]
-        if result["errorCode"] == 0:
+        for offset, kind in kinds.items():
+            consumer.acknowledge(TOPIC, 0, offset, kind)
+        results = await consumer.commit()
+        if results == {TopicPartition(TOPIC, 0): None}:
             self._ledger.answered(kinds)
 
-    def _in_session(self, api: str, body: dict[str, Any], *, final: bool = False) -> dict[str, Any]:
-        epoch = -1 if final else self._epoch
-        answer = self._caller.ask(
-            api, 2, {"groupId": GROUP, "memberId": self._member, "shareSessionEpoch": epoch, **body}
-        )
-        errors = [each["errorCode"] for topic in answer.get("responses", ()) for each in topic["partitions"]]
-        if answer["errorCode"] or any(errors):
-            raise NoAnswer
-        self._epoch += 1
-        return answer
 
-
-_LIMITS: Final[dict[str, Any]] = {
-    "maxWaitMs": 50,
-    "minBytes": 1,
-    "maxBytes": 2**20,
-    "maxRecords": MOST_RECORDS,
-    "batchSize": MOST_RECORDS,
-    "forgottenTopicsData": [],
+POLL_MS: Final = 50
+_SETTINGS: Final[dict[str, Any]] = {
+    "share_acknowledgement_mode": "explicit",
+    "share_acquire_mode": "record_limit",
+    "max_poll_records": MOST_RECORDS,
+    "fetch_max_wait_ms": POLL_MS,
+    "retry_backoff_max_ms": 300,
+    "reconnect_backoff_max_ms": 300,
 }
 
 

@@ -1,4 +1,4 @@
-"""kill -9 under members of a share group: each record at least once, none too often, each poison record kept.
+"""kill -9 under ``rejoin.ShareConsumer``: each record at least once, none too often, each poison record kept.
 
 ``REJOIN_KILL_SHARE_ROUNDS`` says how often, and for PostgreSQL too; ``REJOIN_KILL_SEED`` draws other moments.
 """
@@ -32,6 +32,8 @@ SETTINGS: Final = {
     "offsets.topic.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "1",
     "broker.session.timeout.ms": "1000",
+    "group.share.heartbeat.interval.ms": "300",
+    "group.share.min.heartbeat.interval.ms": "300",
 }
 ALREADY_THERE: Final = 36
 """TOPIC_ALREADY_EXISTS."""
@@ -48,8 +50,8 @@ def test_every_record_is_accepted_or_a_dead_letter(kind: str, tmp_path: Path, re
     caller, ledger = Caller(service.port), Ledger()
     members: list[LedgerMember] = []
     try:
-        topic_id = prepare(caller)
-        members = [LedgerMember(service.port, name, ledger, topic_id, POISON) for name in "ab"]
+        prepare(caller)
+        members = [LedgerMember(service.kafka_port, name, ledger, POISON) for name in "ab"]
         for member in members:
             member.start()
         for round_number in range(ROUNDS):
@@ -95,8 +97,8 @@ def check(ledger: Ledger, letters: dict[int, int], end: int) -> None:
     assert set(letters.values()) == {LIMIT}
 
 
-def prepare(caller: Caller) -> str:
-    """The topic for dead letters, the group's settings, and its first member; returns the topic's id."""
+def prepare(caller: Caller) -> None:
+    """Make the topic for dead letters, and the group's settings."""
     letters = {
         "name": LETTERS,
         "numPartitions": 1,
@@ -114,16 +116,6 @@ def prepare(caller: Caller) -> str:
     configs = [{"name": name, "configOperation": 0, "value": value} for name, value in wanted.items()]
     resource = {"resourceType": 32, "resourceName": GROUP, "configs": configs}
     insist(caller, "IncrementalAlterConfigs", 1, {"resources": [resource], "validateOnly": False})
-    joins = {"groupId": GROUP, "memberId": "first", "memberEpoch": 0, "subscribedTopicNames": [TOPIC]}
-    insist(caller, "ShareGroupHeartbeat", 1, joins)
-    asked = {
-        "topics": [{"topicId": "AAAAAAAAAAAAAAAAAAAAAA", "name": TOPIC}],
-        "allowAutoTopicCreation": False,
-        "includeTopicAuthorizedOperations": False,
-    }
-    named = insist(caller, "Metadata", 12, asked)
-    topic_id: str = named["topics"][0]["topicId"]
-    return topic_id
 
 
 def write(caller: Caller, count: int) -> None:
