@@ -52,12 +52,13 @@ def _joined(batches: list[PersistedBatch]) -> list[PersistedBatch]:
     merged = [batches[0]]
     first, last, state, count = batches[0]
     for batch in batches[1:]:
-        if batch.first_offset == last + 1 and batch.delivery_state == state and batch.delivery_count == count:
-            last = batch.last_offset
+        begin, end, next_state, next_count = batch
+        if begin == last + 1 and next_state == state and next_count == count:
+            last = end
             merged[-1] = PersistedBatch(first, last, state, count)
         else:
             merged.append(batch)
-            first, last, state, count = batch
+            first, last, state, count = begin, end, next_state, next_count
     return merged
 
 

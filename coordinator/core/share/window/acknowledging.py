@@ -19,7 +19,7 @@ from rejoin.coordinator.core.share.window.batches import (
     Batch,
     RecordStates,
 )
-from rejoin.coordinator.core.share.window.changes import RecordChange, begin, released
+from rejoin.coordinator.core.share.window.changes import RecordChange, begin, begin_record, released
 from rejoin.coordinator.core.share.window.locks import NO_LOCK
 from rejoin.coordinator.core.share.window.reports import (
     DELIVERY_LIMIT,
@@ -33,6 +33,7 @@ from rejoin.coordinator.core.share.window.window import Window
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch, AcknowledgeType
 
+_ONE: Final = tuple(bytes((kind,)) for kind in AcknowledgeType)
 _RENEWED: Final = bytes((AcknowledgeType.RENEW,))
 _NEWEST_WITHOUT_RENEWAL: Final = int(AcknowledgeType.REJECT)
 
@@ -94,10 +95,46 @@ class MemberChanges:
 
     def acknowledge(self, batches: Sequence[AcknowledgementBatch]) -> ErrorCode:
         """Begin all changes; at an error stop. Who calls rolls back then; renewals stay."""
+        within: Batch | None = None  # the split batch that holds the record before
         for each in batches:
-            error = self._acknowledge_one(each)
+            if within is None or not within.first <= each.first_offset <= within.last:
+                within = self._split_batch_at(each.first_offset)
+            if within is not None and self._is_of_one_record(each):
+                error = self._acknowledge_record(within, each.first_offset, each.acknowledge_types[0])
+            else:
+                error = self._acknowledge_one(each)
             if error is not ErrorCode.NONE:
                 return error
+        return ErrorCode.NONE
+
+    def _split_batch_at(self, offset: int) -> Batch | None:
+        """The batch that holds an offset, if it is split."""
+        at = self._window.floor(offset)
+        batch = self._window.batches[at] if at >= 0 else None
+        return None if batch is None or batch.records is None or offset > batch.last else batch
+
+    def _is_of_one_record(self, asked: AcknowledgementBatch) -> bool:
+        """Whether one record of the window is concerned, and not to be renewed."""
+        first, types = asked.first_offset, asked.acknowledge_types
+        return (
+            first == asked.last_offset
+            and first >= self._window.start
+            and len(types) == 1
+            and AcknowledgeType.GAP <= types[0] < AcknowledgeType.RENEW
+        )
+
+    def _acknowledge_record(self, batch: Batch, offset: int, kind: int) -> ErrorCode:
+        """A type for one record of a split batch. Clients that release send many of these, each in its own batch."""
+        records = batch.records
+        assert records is not None, "the batch is split"
+        at = offset - batch.first
+        if records.states[at] != ACQUIRED or records.members[at] != self._member:
+            return ErrorCode.INVALID_RECORD_STATE
+        count, since, types = records.counts[at], self._since(records.locks[at]), _ONE[kind]
+        change = RecordChange(batch, offset, offset, types.translate(self._codes(count)), count)
+        begin_record(self._window, records, at, change)
+        self.changes.append(change)
+        self._report(offset, offset, count, types, since)
         return ErrorCode.NONE
 
     def _acknowledge_one(self, asked: AcknowledgementBatch) -> ErrorCode:
@@ -142,12 +179,7 @@ class MemberChanges:
         """A type for each of neighbours in a split batch, up to the first that the member does not hold."""
         at = first - batch.first
         if len(kinds) == 1 and kinds[0] != AcknowledgeType.RENEW:
-            if records.states[at] != ACQUIRED or records.members[at] != self._member:
-                return ErrorCode.INVALID_RECORD_STATE
-            count, since = records.counts[at], self._since(records.locks[at])
-            self._begin(RecordChange(batch, first, first, kinds.translate(self._codes(count)), count))
-            self._report(first, first, count, kinds, since)
-            return ErrorCode.NONE
+            return self._acknowledge_record(batch, first, kinds[0])
         held = self._held(records, at, len(kinds))
         for begin_at, end in _renewed_or_not(kinds[:held]):
             if kinds[begin_at] == AcknowledgeType.RENEW:
@@ -254,7 +286,7 @@ class MemberChanges:
 
     def _report(self, first: int, last: int, count: int, kinds: bytes, since: Millis) -> None:
         """Report acknowledgements of neighbours of equal count."""
-        if kinds.count(kinds[0]) == len(kinds):
+        if len(kinds) > 1 and kinds.count(kinds[0]) == len(kinds):
             kinds = kinds[:1]
         word = DELIVERY_LIMIT if count >= self.limit else ""
         report = RunReport(Reported.ACKNOWLEDGED, first, last, count, self._member, word, since, self._now, kinds)

@@ -203,9 +203,12 @@ class Acquisition:
         locks = self._window.locks
         records.unlock(at, last + 1, locks)  # one of a transition that was forgotten
         lock = locks.set(self._deadline, self._now, batch, first_offset, last_offset, whole=False)
-        records.states[at : last + 1] = bytes((ACQUIRED,)) * size
-        records.members[at : last + 1] = [self._member] * size
-        records.locks[at : last + 1] = array("i", (lock,)) * size
+        if size == 1:
+            records.states[at], records.members[at], records.locks[at] = ACQUIRED, self._member, lock
+        else:
+            records.states[at : last + 1] = bytes((ACQUIRED,)) * size
+            records.members[at : last + 1] = [self._member] * size
+            records.locks[at : last + 1] = array("i", (lock,)) * size
         self.rows.append(AcquiredRow(first_offset, last_offset, count))
         self.count += size
 

@@ -65,6 +65,12 @@ class RecordStates:
 
     def unlock(self, begin: int, end: int, locks: Locks) -> None:
         """Take the locks off a slice."""
+        if end - begin == 1:
+            lock = self.locks[begin]
+            if lock != NO_LOCK:
+                locks.drop(lock, 1)
+                self.locks[begin] = NO_LOCK
+            return
         held = self.locks[begin:end]
         if held.count(held[0]) == end - begin:
             if held[0] != NO_LOCK:

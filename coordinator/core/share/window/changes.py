@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Final
 
 from rejoin.coordinator.core.share.window.batches import (
@@ -21,6 +21,7 @@ from rejoin.coordinator.core.share.window.batches import (
     STATE,
     TERMINAL,
     Batch,
+    RecordStates,
 )
 from rejoin.coordinator.core.share.window.effects import DeadLetterCause, StateRun
 from rejoin.coordinator.core.share.window.locks import NO_LOCK
@@ -32,6 +33,7 @@ BY_LIMIT: Final = 32
 """Bit of a new state: the delivery count limit is the cause that the record is archived."""
 
 _STATES: Final = bytes(code & STATE for code in range(256))
+_EQUAL_BYTES: Final = re.compile(rb"(?s)(.)\1*")
 _SHOWN: Final = bytes(code & STATE | IN_TRANSITION for code in range(256))
 
 
@@ -68,20 +70,16 @@ class RecordChange:
         states = self.codes[max(0, start - self.first) :].translate(_STATES)
         return states.count(ACKNOWLEDGED) + states.count(ARCHIVED)
 
-    def runs(self) -> Iterator[StateRun]:
-        """The change as a write has it."""
-        if self.whole:
-            yield StateRun(self.first, self.last, self.codes[0] & STATE, self.count, False)
-            return
+    def add_runs(self, runs: list[StateRun]) -> None:
+        """Add the change as a write has it."""
         codes = self.codes
-        if codes.count(codes[0]) == len(codes):
-            yield StateRun(self.first, self.last, codes[0] & STATE, self.count, True)
+        if len(codes) == 1 or codes.count(codes[0]) == len(codes):
+            runs.append(StateRun(self.first, self.last, codes[0] & STATE, self.count, not self.whole))
             return
-        first = self.first
-        for state, run in groupby(self.codes.translate(_STATES)):
-            last = first + len(tuple(run)) - 1
-            yield StateRun(first, last, state, self.count, True)
-            first = last + 1
+        first, count, codes = self.first, self.count, codes.translate(_STATES)
+        for run in _EQUAL_BYTES.finditer(codes):
+            at, end = run.span()
+            runs.append(StateRun(first + at, first + end - 1, codes[at], count, True))
 
     def dead_letters(self) -> Iterator[tuple[int, int, DeadLetterCause]]:
         """First offset, last offset and cause of each piece for the dead-letter queue: a batch, or one record."""
@@ -129,6 +127,14 @@ def begin(window: Window, change: RecordChange) -> None:
     window.complete += change.terminal_from(window.start)
 
 
+def begin_record(window: Window, records: RecordStates, at: int, change: RecordChange) -> None:
+    """As ``begin``, for one record of a split batch that is not below the start."""
+    state = change.codes[0] & STATE
+    records.states[at] = state | IN_TRANSITION
+    records.members[at] = NO_MEMBER
+    window.complete += state in TERMINAL
+
+
 def keep(window: Window, change: RecordChange) -> None:
     """The write succeeded: the new states stand, and their locks are gone."""
     if AVAILABLE in change.codes:
@@ -142,10 +148,13 @@ def _settle(window: Window, change: RecordChange) -> None:
     if records is None:
         batch.state &= STATE
         batch.unlock(window.locks)
+        return
+    at, end = change.slice()
+    if end - at == 1:
+        records.states[at] &= STATE
     else:
-        at, end = change.slice()
         records.settle(at, end)
-        records.unlock(at, end, window.locks)
+    records.unlock(at, end, window.locks)
 
 
 def change_now(window: Window, change: RecordChange) -> None:

@@ -38,7 +38,7 @@ class StateWrite:
 
     def merged(self) -> list[PersistedBatch]:
         """State batches for a share coordinator in the same process, which puts neighbours together in any case."""
-        return [PersistedBatch(first, last, state, count) for first, last, state, count, _ in self.runs]
+        return [PersistedBatch._make(run[:4]) for run in self.runs]
 
     def batches(self) -> Iterator[PersistedBatch]:
         """State batches of a WriteShareGroupState request: Kafka's leader sends split batches record by record."""

@@ -35,6 +35,7 @@ from rejoin.coordinator.core.share.window.effects import (
     CallEnded,
     DeadLetter,
     FetchesWoken,
+    StateRun,
     StateWrite,
     WindowEffect,
 )
@@ -284,9 +285,11 @@ class SharePartition:
     def _write(self, pending: Pending) -> None:
         window, write_id = self._window, self._take_id()
         self._writes[write_id] = pending
-        runs = tuple(run for change in pending.changes for run in change.runs())
+        runs: list[StateRun] = []
+        for change in pending.changes:
+            change.add_runs(runs)
         self._effects.append(
-            StateWrite(write_id, self.state_epoch, self.leader_epoch, window.start, window.complete, runs)
+            StateWrite(write_id, self.state_epoch, self.leader_epoch, window.start, window.complete, tuple(runs))
         )
 
     def _take_id(self) -> int:
