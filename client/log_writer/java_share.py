@@ -18,10 +18,17 @@ _CLASSES: Final = {
     "remark": "ShareConsumerImpl",
     "coordinator_found": "CoordinatorRequestManager",
     "coordinator_lost": "CoordinatorRequestManager",
+    "heartbeat_failed": "ShareHeartbeatRequestManager",
+    "poll_timeout_exceeded": "ShareHeartbeatRequestManager",
 }
 _MEMBERSHIP: Final = "ShareMembershipManager"
 _VERSIONS: Final = "org.apache.kafka.common.utils.internals.AppInfoParser"
 _LEFT_EPOCH: Final = -1
+_OUT_OF_THE_GROUP: Final = {
+    "UNKNOWN_MEMBER_ID": "because member {member} is unknown.",
+    "FENCED_MEMBER_EPOCH": "for member {member} because epoch {epoch} is fenced.",
+}
+"""Words about a heartbeat whose sender is no member any more."""
 
 
 class JavaShareLog(JavaLog):
@@ -29,9 +36,12 @@ class JavaShareLog(JavaLog):
 
     _owned: tuple[str, ...] = ()
     _reconciliations = 0
+    _out: str = "UNSUBSCRIBED"
+    """The state from which the member joins next."""
 
     def started(self, at_ms: int) -> list[str]:
         self.member, self.generation, self._owned, self._reconciliations = "", -1, (), 0
+        self._out = "UNSUBSCRIBED"
         version = ".".join(map(str, self.version))
         return [f"[{self._stamp(at_ms)}] INFO Kafka version: {version}.0 ({_VERSIONS})"]
 
@@ -53,7 +63,7 @@ class JavaShareLog(JavaLog):
             case events.CoordinatorLost():
                 yield "coordinator_lost", "", {"problem": event.cause}
             case events.GroupJoined():
-                yield from _states(event.member_id, 0, "UNSUBSCRIBED", "JOINING")
+                yield from _states(event.member_id, 0, self._out, "JOINING")
                 yield from _states(event.member_id, event.generation, "JOINING", "STABLE")
             case events.PartitionsAssigned() if event.partitions:
                 yield from self._reconciled(event, tuple(sorted({*self._owned, *_names(event.partitions)})))
@@ -63,7 +73,18 @@ class JavaShareLog(JavaLog):
             case events.GroupLeft() if event.notified:
                 yield from _states(event.member_id, event.generation, "STABLE", "PREPARE_LEAVING")
                 yield from _states(event.member_id, _LEFT_EPOCH, "PREPARE_LEAVING", "LEAVING", "UNSUBSCRIBED")
-                self._owned = ()
+                self._owned, self._out = (), "UNSUBSCRIBED"
+            case events.HeartbeatFailed() if event.problem in _OUT_OF_THE_GROUP:
+                problem = _OUT_OF_THE_GROUP[event.problem].format(member=event.member_id, epoch=event.generation)
+                yield "heartbeat_failed", "share", {"problem": f"{problem} in 0ms: {event.problem}"}
+            case events.Fenced():
+                yield from _states(event.member_id, event.generation, "STABLE", "FENCED")
+                self._owned, self._out = (), "FENCED"
+            case events.PollTimeoutExceeded():
+                yield "poll_timeout_exceeded", "", {}
+                yield from _states(event.member_id, event.generation, "STABLE", "PREPARE_LEAVING")
+                yield from _states(event.member_id, _LEFT_EPOCH, "PREPARE_LEAVING", "LEAVING", "STALE")
+                self._owned, self._out = (), "STALE"
             case events.ConsumerClosed():
                 yield "remark", "closed", {}
 

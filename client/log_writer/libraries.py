@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from rejoin.client.log_writer.java import JavaLog
+from rejoin.client.log_writer.java_share import JavaShareLog
 from rejoin.client.log_writer.javascript_and_go import FranzGoLog, KafkaJSLog, SaramaLog
 from rejoin.client.log_writer.python import AiokafkaLog, KafkaPythonLog
 from rejoin.client.log_writer.rdkafka import DefaultRdkafkaLog, RdkafkaLog
@@ -23,6 +24,8 @@ LIBRARIES: Final[Mapping[str, tuple[type[ClientLog], tuple[Version, ...]]]] = {
     "sarama": (SaramaLog, ((1, 61),)),
 }
 """Each with the versions in which its lines differ."""
+SHARE: Final[Mapping[str, type[ClientLog]]] = {"java": JavaShareLog}
+"""Libraries whose share consumers' lines are known."""
 STATIC: Final = frozenset({"java", "rdkafka-debug", "franz-go"})
 """Libraries whose lines show static members."""
 COOPERATIVE: Final = frozenset({"java", "rdkafka", "rdkafka-debug", "franz-go"})

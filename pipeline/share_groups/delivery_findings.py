@@ -27,6 +27,8 @@ LONGEST_LOCK_MS: Final = 60_000
 """Kafka: group.share.max.record.lock.duration.ms, by default."""
 AFTER_LOCK_MS: Final = 1_000
 """A member that comes back so soon after its lock ran out was waiting for records, and got them when they were free."""
+AFTER_FAILURE_MS: Final = 60_000
+"""A write to the share coordinator is given up so long after the acknowledgement, at the most."""
 MOST_RECORDS: Final = 100
 """A longer run that fails as a whole says nothing about one of its records."""
 
@@ -36,7 +38,7 @@ MOST_RECORDS: Final = 100
 
 def _expired(run: ShareGroupOfRun) -> Iterator[Finding]:
     """Locks that ran out: by what the member did meanwhile."""
-    expired = [row for row in run.deliveries if row["end"] == "lock-expired"]
+    expired = [row for row in run.deliveries if row["end"] == "lock-expired" and not _could_not_be_stored(run, row)]
     # A member's last delivery is one as those before it.
     usual = {row["member_id"]: _kind(row) for row in expired if _kind(row) != HOLDER_GONE}
     by_kind: dict[str, list[Row]] = defaultdict(list)
@@ -44,6 +46,19 @@ def _expired(run: ShareGroupOfRun) -> Iterator[Finding]:
         by_kind[usual.get(row["member_id"], HOLDER_GONE) if _kind(row) == HOLDER_GONE else _kind(row)].append(row)
     for kind, rows in by_kind.items():
         yield _locks_expired(run, kind, rows)
+
+
+def _could_not_be_stored(run: ShareGroupOfRun, row: Row) -> bool:
+    """True if the share coordinator failed to store something while a member had these records: the member may have
+    acknowledged them."""
+    since_ms, until_ms = row["acquired_at_ms"] or row["ended_at_ms"], row["ended_at_ms"]
+    return any(
+        each["event"] == "share_persister_failed"
+        and each["operation"] == "write"
+        and place_of(each) == place_of(row)
+        and since_ms <= each["at_ms"] <= until_ms + AFTER_FAILURE_MS
+        for each in run.windows
+    )
 
 
 def _kind(row: Row) -> str:

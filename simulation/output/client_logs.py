@@ -9,16 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rejoin.client.log_writer.libraries import COOPERATIVE, LIBRARIES, STATIC
+from rejoin.client.log_writer.libraries import COOPERATIVE, LIBRARIES, SHARE, STATIC
 from rejoin.client.log_writer.writer import ClientLog
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import CommitSucceeded, ConsumerEvent, RecordsProcessed
 from rejoin.journal.events.simulation import ConsumerStarted, TopicWritten
+from rejoin.simulation.actors.consumer_process import ConsumerProcess
 from rejoin.simulation.actors.consumers import ConsumerActor
+from rejoin.simulation.actors.share.consumer import ShareConsumerActor
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.protocols import protocols_of
+from rejoin.simulation.scenario.share_groups import is_share_group
 
 FIRST_MS: Final = 1_767_225_600_000
 COOPERATIVE_ASSIGNOR: Final = "cooperative-sticky"
@@ -42,6 +45,10 @@ def not_logged(library: str, scenario: Scenario) -> str | None:
     if library not in LIBRARIES:
         return f"no such library; expected one of {', '.join(LIBRARIES)}"
     for name, group in scenario.groups.items():
+        if is_share_group(group):
+            if library not in SHARE:
+                return f"group {name} is a share group, whose consumers {library} does not log; expected java"
+            continue
         if "consumer" in protocols_of(scenario, name):
             return (
                 f"group {name} uses the consumer protocol, and only log lines of the classic protocol are known; "
@@ -70,8 +77,9 @@ class ClientLogs:
 
     def __init__(self, library: str) -> None:
         self._library = LIBRARIES[library][0]
-        self._logs: dict[ConsumerActor, ClientLog] = {}
-        self._lines: dict[ConsumerActor, list[str]] = {}
+        self._share_library = SHARE.get(library)
+        self._logs: dict[ConsumerProcess, ClientLog] = {}
+        self._lines: dict[ConsumerProcess, list[str]] = {}
         self._partitions: dict[str, int] = {}
 
     def on_event(self, actor: Actor, event: Event, now: Millis) -> None:
@@ -82,11 +90,11 @@ class ClientLogs:
             self._partitions[event.topic] = event.partition_count
             if before < event.partition_count:
                 for consumer, log in self._logs.items():
-                    if consumer.is_up and consumer.reads(event.topic):
+                    if isinstance(consumer, ConsumerActor) and consumer.is_up and consumer.reads(event.topic):
                         resized = log.topic_resized(event.topic, before, event.partition_count, at_ms)
                         self._lines[consumer] += resized
             return
-        if not isinstance(actor, ConsumerActor):
+        if not isinstance(actor, ConsumerProcess):
             return
         log = self._log(actor)
         if isinstance(event, ConsumerStarted):
@@ -94,18 +102,24 @@ class ClientLogs:
         elif isinstance(event, ConsumerEvent):
             self._lines[actor] += log.lines(event, at_ms)
 
-    def _log(self, consumer: ConsumerActor) -> ClientLog:
+    def _log(self, consumer: ConsumerProcess) -> ClientLog:
         log = self._logs.get(consumer)
         if log is None:
-            config = consumer.config
-            log = self._logs[consumer] = self._library(
-                consumer.name,
-                config.group_id or "",
-                instance_id=config.group_instance_id,
-                settings={name.replace("_", "."): f"{getattr(config, name)}" for name in _LOGGED},
-            )
+            log = self._logs[consumer] = self._new_log(consumer)
             self._lines[consumer] = []
         return log
+
+    def _new_log(self, consumer: ConsumerProcess) -> ClientLog:
+        config = consumer.config
+        if isinstance(consumer, ShareConsumerActor):
+            assert self._share_library is not None, "the scenario was checked"
+            return self._share_library(consumer.name, config.group_id or "")
+        return self._library(
+            consumer.name,
+            config.group_id or "",
+            instance_id=config.group_instance_id,
+            settings={name.replace("_", "."): f"{getattr(config, name)}" for name in _LOGGED},
+        )
 
     def write(self, folder: Path) -> None:
         """Write a file for each consumer."""

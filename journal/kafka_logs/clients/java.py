@@ -35,7 +35,7 @@ _POLL_TIMEOUT: Final = (
     "messages. You can address this either by increasing max.poll.interval.ms or by reducing the maximum size of "
     "batches returned in poll() with max.poll.records."
 )
-_HEARTBEAT: Final = "~(?:Consumer)?GroupHeartbeat(?:Request)?~"
+_HEARTBEAT: Final = "~(?:Consumer|Share)?GroupHeartbeat(?:Request)?~"
 _MEMBER: Final = "Member {member} with epoch {member_epoch}"
 
 
@@ -215,6 +215,12 @@ JAVA_LINES: Final[tuple[Template, ...]] = (
         "Member {member} received heartbeat interval {waited_ms}ms from the group coordinator",
         (4, 3),
         variant="interval",
+    ),
+    _line(
+        "heartbeat_failed",
+        "ShareGroupHeartbeatRequest failed ~(?=for member .* because epoch|because member .*unknown)~{problem}",
+        (4, 0),
+        variant="share",
     ),
     _line(
         "heartbeat_failed",

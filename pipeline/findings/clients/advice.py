@@ -16,6 +16,8 @@ from rejoin.pipeline.findings.clients.settings import (
     setting_of,
     value_for,
 )
+from rejoin.pipeline.findings.clients.share_groups import NO_STATIC_MEMBERS
+from rejoin.pipeline.findings.clients.share_groups import SESSION as SHARE_SESSION
 from rejoin.pipeline.findings.clients.table import (
     AIOKAFKA,
     BROD,
@@ -47,7 +49,6 @@ _SHORTEST: Final = {
 }
 """Setting that bounds session timeouts from below, with its default, by whether members speak the consumer protocol."""
 _BROKERS_SESSION: Final = "group.consumer.session.timeout.ms"
-_SHARE_SESSION: Final = "group.share.session.timeout.ms"
 
 
 def for_clients_of(history: GroupHistory, findings: Iterable[Finding]) -> list[Finding]:
@@ -71,7 +72,7 @@ def for_clients_of(history: GroupHistory, findings: Iterable[Finding]) -> list[F
 def session_timeout(history: GroupHistory) -> str:
     """The setting of the session timeout: the consumer's own, or the broker's for the newer protocols."""
     if history.is_share_group:
-        return _SHARE_SESSION
+        return SHARE_SESSION
     return _BROKERS_SESSION if history.uses_consumer_protocol else SESSION_TIMEOUT
 
 
@@ -228,12 +229,14 @@ SURVIVING_ID: Final = (
 
 
 def can_be_static(history: GroupHistory) -> bool:
-    """Whether all clients of the group have static membership, in some version."""
-    return not _never_static(history.clients)
+    """Whether all clients of the group have static membership, in some version; share groups have none."""
+    return not history.is_share_group and not _never_static(history.clients)
 
 
 def no_static_members(history: GroupHistory) -> str:
     """A clause: which clients have no static membership."""
+    if history.is_share_group:
+        return NO_STATIC_MEMBERS
     return _have_no(_never_static(history.clients), "static membership")
 
 

@@ -13,6 +13,7 @@ from rejoin.pipeline.findings.clients.advice import (
     finish_the_migration,
     how_to_become_cooperative,
 )
+from rejoin.pipeline.findings.clients.share_groups import NEW_GROUP
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, seconds, span
 from rejoin.pipeline.findings.history import GroupHistory
@@ -91,6 +92,9 @@ def unbalanced_assignor(causes: Causes) -> Iterator[Finding]:
     """Some members have much more than others although all subscribe to the same: range shares out each topic apart, so
     the first members get one more of every topic."""
     history = causes.history
+    if history.is_share_group:
+        # Its coordinator assigns, and partitions have as many readers as members need.
+        return
     subscriptions = {tuple(sorted(session.topics)) for session in history.sessions if session.topics is not None}
     if len(subscriptions) > 1:
         return
@@ -148,6 +152,8 @@ def uneven_topic(causes: Causes) -> Iterator[Finding]:
     """Every member has as much as the others, but one of them has most of a topic: sticky assignors count partitions,
     whatever they are of."""
     history = causes.history
+    if history.is_share_group:
+        return
     subscriptions = {tuple(sorted(session.topics)) for session in history.sessions if session.topics is not None}
     if len(subscriptions) > 1:
         return
@@ -203,6 +209,8 @@ def _even(history: GroupHistory) -> str:
 def idle_members(causes: Causes) -> Iterator[Finding]:
     """There are more consumers than partitions: the rest owns nothing, and only makes rebalances."""
     history = causes.history
+    if history.is_share_group:
+        return
     rows = [
         each
         for each in history.balances
@@ -259,17 +267,25 @@ def two_applications(causes: Causes) -> Iterator[Finding]:
         for app in apps
     ]
     members = [session for app in apps for session in app]
+    rebalances = count(len(history.later), "rebalance")
+    harm = (
+        "Members that are spare for one topic do not help with another, and settings of the group, such as its lock "
+        "duration and its delivery limit, hold for both."
+        if history.is_share_group
+        else f"Each restart in one of them makes the others rebalance, too ({rebalances} in all), and members that are "
+        "spare for one topic do not help with another."
+    )
     yield Finding(
         "two-applications",
         f"{count(len(apps), 'application')} seem to share the group.id {history.group_id}",
-        f"Members of {history.group_id} read topics that have nothing in common: {'; '.join(described)}. Each restart "
-        f"in one of them makes the others rebalance, too ({count(len(history.later), 'rebalance')} in all), and "
-        "members that are spare for one topic do not help with another.",
+        f"Members of {history.group_id} read topics that have nothing in common: {'; '.join(described)}. {harm}",
         0.0,
         min(each.joined_at_ms or 0 for each in members),
         max(each.ended_at_ms or history.end_ms for each in members),
         setting="group.id",
-        advice="Give each application a group.id of its own. Its committed offsets can be taken along: "
+        advice=NEW_GROUP
+        if history.is_share_group
+        else "Give each application a group.id of its own. Its committed offsets can be taken along: "
         "kafka-consumer-groups.sh --reset-offsets --export, then --from-file with the new group.",
         numbers={"applications": len(apps), "members": len(members), "rebalances": len(history.later)},
         members=list(dict.fromkeys(map(history.name_of, members))),

@@ -39,6 +39,9 @@ def thrashing_autoscaler(causes: Causes) -> Iterator[Finding]:
     """Several members are added, taken away, added again: each step costs the whole group, and the lag that it makes
     begins the next one."""
     history = causes.history
+    if history.is_share_group:
+        # No member of a share group stands still as others come and go.
+        return
     steps = _thrashing(_steps(causes))
     if len(steps) <= REVERSALS or sum(map(_undoes, steps, steps[1:])) < UNDONE:
         return

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rejoin.pipeline.findings.causes import OUTAGE, Causes
+from rejoin.pipeline.findings.clients.advice import session_timeout
+from rejoin.pipeline.findings.clients.share_groups import FAILOVER
 from rejoin.pipeline.findings.finding import LOW, RANK, Finding, severity_of
 from rejoin.pipeline.findings.formatting import count, names, period, span
+from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import ObservedRebalance, all_exact
 from rejoin.pipeline.findings.outages import Outage
 from rejoin.pipeline.findings.phrases import capital, first, last, share, stood_still, when
@@ -64,12 +67,13 @@ def _failover(
     brokers = history.run.brokers if outage.node is not None else 0
     return Finding(
         NAME,
-        f"{_title(outage, brokers)}{_cut(aborted, after)}",
-        f"{_text(outage, brokers)} {_outcome(aborted, after)}{again}{stood_still(history, cost)}",
+        f"{_title(outage, brokers)}{'' if history.is_share_group else _cut(aborted, after)}",
+        f"{_text(outage, brokers, is_share_group=history.is_share_group)} {_outcome(history, aborted, after)}{again}"
+        f"{stood_still(history, cost)}",
         cost,
         outage.from_ms,
         max([outage.to_ms, *(each.until_ms for each in caused)]),
-        advice=_advice(history.uses_consumer_protocol),
+        advice=_advice_for(session_timeout(history), "has"),
         numbers={
             "failovers": 1,
             "aborted": len(aborted),
@@ -106,7 +110,7 @@ def _cut(aborted: Sequence[ObservedRebalance], after: Sequence[ObservedRebalance
     return f", then {count(len(after), 'rebalance')}" if after else ", without a rebalance"
 
 
-def _text(outage: Outage, brokers: int) -> str:
+def _text(outage: Outage, brokers: int, *, is_share_group: bool) -> str:
     where = f" by broker {outage.node}" if outage.node else ""
     if outage.lasted_ms is None:
         return f"The group was loaded from the offsets log{where} {period(outage.to_ms, outage.to_ms)}: its broker " + (
@@ -117,11 +121,15 @@ def _text(outage: Outage, brokers: int) -> str:
         f"until it was loaded from the offsets log{where}."
     )
     if brokers == 1:
-        return f"{text} There is one broker in the logs: meanwhile its consumers could neither fetch nor commit."
-    return f"{text} Consumers go on meanwhile with the partitions that have another leader; commits wait."
+        done = "acknowledge" if is_share_group else "commit"
+        return f"{text} There is one broker in the logs: meanwhile its consumers could neither fetch nor {done}."
+    going_on = f"{text} Consumers go on meanwhile with the partitions that have another leader"
+    return f"{going_on}." if is_share_group else f"{going_on}; commits wait."
 
 
-def _outcome(aborted: Sequence[ObservedRebalance], after: Sequence[ObservedRebalance]) -> str:
+def _outcome(history: GroupHistory, aborted: Sequence[ObservedRebalance], after: Sequence[ObservedRebalance]) -> str:
+    if history.is_share_group:
+        return FAILOVER
     if aborted:
         were = "was" if len(aborted) == 1 else "were"
         return (
@@ -134,14 +142,6 @@ def _outcome(aborted: Sequence[ObservedRebalance], after: Sequence[ObservedRebal
             "did not find the coordinator within its session, or joined anew."
         )
     return "The group was Stable and stayed so: no rebalance, same generation; only commits had to wait."
-
-
-_CLASSIC: Final = "session.timeout.ms"
-_MODERN: Final = "group.consumer.session.timeout.ms"
-
-
-def _advice(consumer_protocol: bool) -> str:
-    return _advice_for(_MODERN if consumer_protocol else _CLASSIC, "has")
 
 
 def _advice_for(settings: str, verb: str) -> str:

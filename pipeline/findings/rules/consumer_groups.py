@@ -153,18 +153,20 @@ def epoch_fencing_loop(causes: Causes) -> Iterator[Finding]:
             else "It is behind the coordinator: two processes use this member id, or the client does not take over the "
             "epoch of an answer."
         )
+        lost = "" if history.is_share_group else " as lost"
         yield Finding(
             "epoch-fencing-loop",
             f"{who} was fenced {times(len(fenced))} because of its epoch",
             f"{who} of {history.group_id} got FENCED_MEMBER_EPOCH {times(len(fenced))} "
             f"({period(fenced[0].at_ms, last.at_ms)}), the last time with epoch {last.member_epoch} where the "
             f"coordinator "
-            f"has {last.current_epoch}. Each time it gives up all partitions as lost and joins anew. {why}",
+            f"has {last.current_epoch}. Each time it gives up all partitions{lost} and joins anew. {why}",
             0.0,
             fenced[0].at_ms,
             last.at_ms,
             advice="Give each process a member id of its own (clients make a random one), update the client, and let a "
-            "client that is fenced join with epoch 0. A static member may do so only after its session has ended.",
+            "client that is fenced join with epoch 0."
+            + ("" if history.is_share_group else " A static member may do so only after its session has ended."),
             numbers={"fenced": len(fenced)},
             members=[who],
             evidence=[each.as_evidence() for each in fenced],

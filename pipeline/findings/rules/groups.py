@@ -8,6 +8,7 @@ from typing import Final
 
 from rejoin.pipeline.findings.causes import CHANGED, SUBSCRIBED, Causes
 from rejoin.pipeline.findings.clients.advice import metadata_age
+from rejoin.pipeline.findings.clients.share_groups import GROWTH
 from rejoin.pipeline.findings.finding import HIGH, LOW, MEDIUM, Finding
 from rejoin.pipeline.findings.formatting import count, names, period, seconds, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
@@ -272,6 +273,7 @@ class _Growth:
         return self.never > 0 and self.to_the_end > METADATA_AGE_MS
 
     def outcome(self) -> str:
+        had, no = ("a member", "no member") if self.history.is_share_group else ("an owner", "no owner")
         if not self.owners_known:
             if self.caused:
                 later = self.caused[0].prepared_at_ms - self.event.at_ms
@@ -279,8 +281,13 @@ class _Growth:
             return "The source does not say when the new ones were first read."
         if self.never and not self.is_overdue:
             return (
-                f"{_the_new(self.never, self.now - self.before)} had no owner yet where the journal ends, "
+                f"{_the_new(self.never, self.now - self.before)} had {no} yet where the journal ends, "
                 f"{span(self.to_the_end)} later."
+            )
+        if self.never and self.history.is_share_group:
+            return (
+                f"{_the_new(self.never, self.now - self.before)} had no member to the end of the journal, "
+                f"{span(self.to_the_end)} later: their state is not initialised, or no member was there."
             )
         if self.never:
             return (
@@ -289,7 +296,7 @@ class _Growth:
                 "topics as it finds them for those that the assignment was made from (KIP-814); any other rebalance "
                 "puts it right."
             )
-        return f"The new ones had an owner {spans(self.waits)} later."
+        return f"The new ones had {had} {spans(self.waits)} later."
 
 
 def _grown(growth: _Growth, *, sure: bool) -> Finding:
@@ -306,8 +313,10 @@ def _grown(growth: _Growth, *, sure: bool) -> Finding:
         growth.cost_s,
         event.at_ms,
         event.at_ms + (growth.to_the_end if never else max(waits, default=0)),
-        setting="metadata.max.age.ms",
-        advice="Restart a member that is no leader, or let one leave, so that the group rebalances. "
+        setting=None if history.uses_consumer_protocol else "metadata.max.age.ms",
+        advice=GROWTH
+        if history.is_share_group
+        else "Restart a member that is no leader, or let one leave, so that the group rebalances. "
         + metadata_age(history)
         if growth.is_overdue
         else "The broker notices growth itself, and members of the consumer protocol get the new partitions with a "

@@ -73,6 +73,16 @@ def offsets_partition_cannot_be_written(causes: Causes) -> Iterator[Finding]:
     )
 
 
+def _asked(history: GroupHistory) -> str:
+    """Requests to the coordinator of a group."""
+    return "heartbeats" if history.is_share_group else "joins and commits"
+
+
+def _refused(history: GroupHistory) -> str:
+    """A clause: what a group without a coordinator cannot do."""
+    return "no member could join" if history.is_share_group else "no member could join, and no commit was taken"
+
+
 def _is_near_outage(history: GroupHistory, rebalance: ObservedRebalance) -> bool:
     return any(
         each.from_ms - NEAR_OUTAGE_MS <= rebalance.prepared_at_ms <= each.to_ms + NEAR_OUTAGE_MS
@@ -95,7 +105,7 @@ def slow_load(causes: Causes) -> Iterator[Finding]:
             "slow-load",
             f"{where} took {span(lasted)} to load",
             f"The coordinator on broker {load.node} loaded {where} {period(load.at_ms - lasted, load.at_ms)}. For "
-            f"{span(lasted)} {history.group_id} had no coordinator: joins and commits were answered "
+            f"{span(lasted)} {history.group_id} had no coordinator: {_asked(history)} were answered "
             "COORDINATOR_LOAD_IN_PROGRESS, and members kept what they had.",
             0.0,
             load.at_ms - lasted,
@@ -129,7 +139,7 @@ def load_failed(causes: Causes) -> Iterator[Finding]:
             f"Broker {failed.node} could not load {where}",
             f"Broker {failed.node} failed to load {where} {period(failed.at_ms, failed.at_ms)}{because}. "
             f"{history.group_id} had no coordinator {'until' if later else 'to the end of the source,'} "
-            f"{span(until - failed.at_ms)} later: no member could join, and no commit was taken.",
+            f"{span(until - failed.at_ms)} later: {_refused(history)}.",
             0.0,
             failed.at_ms,
             until,

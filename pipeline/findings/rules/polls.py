@@ -73,7 +73,7 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
     polled = "poll" if has_poll_limit(history) else "join again"
     also = (
         " That is also the rebalance timeout: for so long the group waits for a consumer that is stuck."
-        if setting == rebalance_timeout(history) == POLL_INTERVAL
+        if setting == rebalance_timeout(history) == POLL_INTERVAL and not history.is_share_group
         else ""
     )
     began = f" {share(history, caused)} began through it." if caused else ""

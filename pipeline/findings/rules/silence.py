@@ -18,6 +18,12 @@ from rejoin.pipeline.findings.clients.advice import (
     shortest_already,
     static_since,
 )
+from rejoin.pipeline.findings.clients.share_groups import (
+    LET_IT_LEAVE,
+    SHORTER_LOCKS,
+    longer_session,
+    unread_while_silent,
+)
 from rejoin.pipeline.findings.finding import LONGER, SHORTER, Finding
 from rejoin.pipeline.findings.formatting import at_least, count, names, period, seconds, span, spans, times
 from rejoin.pipeline.findings.history import GroupHistory
@@ -102,6 +108,15 @@ def _missed_text(
     elif what != "pause" and can_be_static(history) and not any(each.before.group_instance_id for each in missed):
         reason += "; group.instance.id is not set"
     unread = f" Before that its partitions had no reader, for {seconds(sum(timeouts))} s in all." if timeouts else ""
+    if history.is_share_group:
+        unread = unread_while_silent(setting, timeouts) + "."
+    if history.is_share_group:
+        its = "it" if one else "each"
+        return (
+            f"{names(clients)} missed {'its' if one else 'their'} session by {away}: {times(len(missed))} no heartbeat "
+            f"came for {after}, the coordinator removed the member, and {its} was back {away} later. "
+            f"{capital(reason)}.{unread}"
+        )
     began = f"{share(history, caused)} {when(caused)} were " if caused else "No rebalance shows it, but there were "
     return (
         began
@@ -113,6 +128,8 @@ def _missed_text(
 
 def _longer(history: GroupHistory, missed: Sequence[Absence], wanted: int, longest: int | None) -> str:
     setting, what = session_timeout(history), _what(missed)
+    if longest is not None and history.is_share_group:
+        return longer_session(setting, session_value(history, wanted), session_bound(history), longest, what)
     if longest is not None:
         text = (
             f"Set {setting} to {session_value(history, wanted)} or more ({session_bound(history)}): a {what} of up to "
@@ -160,7 +177,9 @@ def died_without_leaving(causes: Causes) -> Iterator[Finding]:
     slow = [session for session in gone if not any(session is each for each in early)]
     is_shortest = bool(shortest_already(history, timeouts))
     unread = f" Before that {whose} partitions had no reader"
-    if timeouts:
+    if history.is_share_group:
+        unread = unread_while_silent(session_timeout(history), timeouts)
+    elif timeouts:
         unread += f", for {session_timeout(history)} ({spans(timeouts)})"
         unread += f", {seconds(silent * 1_000)} s in all" if timeouts[1:] else ""
     yield Finding(
@@ -171,7 +190,11 @@ def died_without_leaving(causes: Causes) -> Iterator[Finding]:
         cost,
         min(moments) - max(timeouts, default=0),
         max([*moments, *(each.until_ms for each in caused)]),
-        setting=session_timeout(history) if slow and not is_shortest else "group.instance.id" if early else None,
+        setting=session_timeout(history)
+        if slow and not is_shortest
+        else "group.instance.id"
+        if early and can_be_static(history)
+        else None,
         advice=_what_to_do(history, gone, slow, bool(early)),
         numbers={
             "died": len(gone),
@@ -236,6 +259,8 @@ def _what_to_do(
         "is stopped for good out of the group (Admin.removeMembersFromConsumerGroup; from Java's client 4.1 on, close "
         "it with CloseOptions and LEAVE_GROUP)."
     )
+    if history.is_share_group:
+        return " ".join([LET_IT_LEAVE, SHORTER_LOCKS, *([shorter] if slow else [])])
     ways = [
         (is_early and can_be_static(history), keep),
         (len(static) < len(gone), leave),

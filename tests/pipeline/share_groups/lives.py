@@ -155,6 +155,16 @@ def not_initialized(node: RecordedShares) -> None:
     node.driver.on_event(SharePartitionsInitialized(group_id=GROUP, partitions={"jobs": [0]}, error="NOT_COORDINATOR"))
 
 
+def not_stored(node: RecordedShares) -> None:
+    """The log of the share coordinator takes no writes while a member acknowledges."""
+    node.writes(1)
+    node.acquires("a")
+    node.driver.logs.error = ErrorCode.INVALID_RECORD
+    node.acknowledges("a", 0, 0, ACCEPT)
+    node.driver.logs.error = None
+    node.handles("a")
+
+
 def refused_letters(node: RecordedShares) -> None:
     """A record is rejected, and the topic for dead letters is not there."""
     node.writes(2)

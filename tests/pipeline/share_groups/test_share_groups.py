@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,9 @@ import pytest
 from rejoin.pipeline.share_groups.findings import share_findings
 from rejoin.pipeline.share_groups.histories import COLUMNS, READ, tables_of
 from rejoin.pipeline.share_groups.schemas import OF_SHARE_GROUPS
+from rejoin.pipeline.why.events import events_of, findings_of, rebalances_of
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
 from tests.coordinator.core.share.test_sharing import REJECT
 from tests.pipeline.share_groups import lives
 from tests.pipeline.share_groups.lives import GROUP, RUN, RecordedShares, lines_of
@@ -80,6 +85,11 @@ LIVES: dict[str, tuple[Life, dict[str, str], list[str]]] = {
     "records before the group": (lives.skipped, {"share.auto.offset.reset": "latest"}, ["share-reset-skipped-records"]),
     "records before a group from the earliest": (lives.skipped, {}, []),
     "not initialised": (lives.not_initialized, {}, ["share-partitions-not-initialized"]),
+    "a share coordinator that stores nothing": (
+        lives.not_stored,
+        {},
+        ["share-state-not-stored"],
+    ),
     "a dead-letter topic that is missing": (
         lives.refused_letters,
         {"errors.deadletterqueue.topic.name": "dlq.missing"},
@@ -100,3 +110,36 @@ def test_each_life_has_its_findings_and_no_others(name: str) -> None:
     assert [row["finding"] for row in rows] == findings
     assert {row["group_id"] for row in rows} <= {GROUP}
     assert all(row["evidence"] for row in rows)
+
+
+PLAYED = """
+horizon: 8m
+topics:
+  jobs: {partitions: 4, records_per_second: 1}
+  other: {partitions: 1, records_per_second: 1}
+groups:
+  workers: {protocol: share, topics: jobs, consumers: 3}
+coordinator: {nodes: 2}
+events:
+  - {at: 1m, crash: {who: workers-1, down: 5s}}
+  - {at: 2m, grow: {topic: jobs, to: 6}}
+  - {at: 3m, pause: {who: workers-2, for: 80s}}
+  - {at: 5m, subscribe: {who: workers-3, topics: [other]}}
+  - {at: 6m, failover: {group: workers}}
+"""
+OF_OTHER_GROUPS = re.compile(
+    r"group\.instance\.id|generation|commit|assignor|rebalanc|no owner|consumer protocol|lost\b"
+)
+
+
+def test_findings_about_members_of_share_groups_have_no_words_of_other_groups(tmp_path: Path) -> None:
+    play(scenario_from(PLAYED), journal=tmp_path / "run.jsonl")
+    events, _ = events_of((tmp_path / "run.jsonl").read_text().splitlines())
+    rows = findings_of("workers", events, rebalances_of("workers", events), events[-1]["at_ms"])
+    about_members = {
+        *("died-without-leaving", "session-too-short", "topic-growth", "two-applications", "coordinator-failover"),
+    }
+    assert about_members <= {row["finding"] for row in rows}
+    for row in rows:
+        text = " ".join(str(row[name]) for name in ("title", "text", "advice", "setting"))
+        assert not OF_OTHER_GROUPS.search(text), text

@@ -118,12 +118,16 @@ def session_expired(causes: Causes) -> Iterator[Finding]:
         else "the coordinator did not know the member any more"
     )
     back = _came_back(history, once[-1])
+    again = (
+        "Records that it had stay locked for it until their locks run out."
+        if history.is_share_group
+        else "What had not been committed by then is processed a second time."
+    )
     yield Finding(
         "session-expired",
         f"{names(who)} lost its session, {times(len(once))}" if len(who) == 1 else f"{names(who)} lost their sessions",
         f"{capital(times(len(once)))} the session of {names(who)} ended while the process ran on, "
-        f"{period(once[0].at_ms, once[-1].at_ms)}{rhythm(once)}: {how}.{back} What had not been committed by then is "
-        "processed a second time.",
+        f"{period(once[0].at_ms, once[-1].at_ms)}{rhythm(once)}: {how}.{back} {again}",
         0.0,
         once[0].at_ms,
         once[-1].at_ms,

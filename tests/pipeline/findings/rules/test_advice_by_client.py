@@ -214,6 +214,7 @@ OTHERS: Final = (
     *("worker.unsync.backoff.ms", "scheduled.rebalance.max.delay.ms", "consumer.crash"),
     *("server.log", "segment.bytes", "log.cleaner.enable"),
     *("num.standby.replicas", "state.dir"),
+    *("share.auto.offset.reset", "share.record.lock.duration.ms"),
     *("org.apache.kafka.clients.consumer", "java.util.regex"),
 )
 """Configurations of groups, brokers, Connect and Streams beyond the emulator's; files, classes and events."""

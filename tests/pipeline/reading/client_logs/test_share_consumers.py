@@ -20,6 +20,10 @@ from rejoin.journal.events.client import (
     PartitionsRevoked,
     Subscribing,
 )
+from rejoin.simulation.kernel import SelectiveListener
+from rejoin.simulation.output.client_logs import LOGGED_EVENTS, ClientLogs, not_logged
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
 from tests.paths import GOLDEN
 from tests.pipeline.findings.tables import findings_of
 from tests.pipeline.recorded import events_of_logs
@@ -121,3 +125,34 @@ def test_written_lines_have_the_form_of_recorded_ones() -> None:
     # A member that has partitions at once is not stable before.
     new = {each for each in written - forms(LOGS[0].read_text()) if "from JOINING to STABLE" not in each}
     assert new == set()
+
+
+PLAYED: Final = """
+horizon: 5m
+topics:
+  jobs: {partitions: 2, records_per_second: 1}
+groups:
+  workers: {protocol: share, topics: jobs, consumers: 3, max_poll_interval: 60s}
+events:
+  - {at: 30s, stop: {who: workers-1, down: 5s}}
+  - {at: 1m, pause: {who: workers-2, for: 80s}}
+  - {at: 3m, stuck: {who: workers-3, for: 70s}}
+"""
+
+
+def test_share_consumers_of_a_simulation_log_what_became_of_them(tmp_path: Path) -> None:
+    scenario = scenario_from(PLAYED)
+    assert not_logged("java", scenario) is None
+    assert "share group" in (not_logged("rdkafka", scenario) or "")
+    logs = ClientLogs("java")
+    play(scenario, listeners=[SelectiveListener(logs.on_event, LOGGED_EVENTS)])
+    logs.write(tmp_path)
+    events = events_of_logs(sorted((tmp_path / "workers").iterdir()))
+    # A member that joins again keeps its id; a process that starts again has another.
+    came = [row["client_id"] for row in events.to_pylist() if row["event"] == "member_joined"]
+    assert sorted(came) == ["workers-1", "workers-1", "workers-2", "workers-3"]
+    found = {row["finding"]: row["title"] for row in findings_of(events)}
+    assert found == {
+        "max-poll-exceeded": "workers-3 did not poll in time, once",
+        "session-expired": "workers-2 lost its session, once",
+    }
