@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final, Literal, get_args
 
-from rejoin.coordinator.core.inputs import LockExpired, Millis, PersisterFault
+from rejoin.coordinator.core.inputs import ConnectionLost, LockExpired, Millis, PersisterFault
 from rejoin.protocol.errors import ErrorCode
 from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.table import (
@@ -238,6 +238,15 @@ class TranscriptPlayer(TranscriptSession):
         (who,) = words
         member_id = who.removeprefix("id:") if who.startswith("id:") else self.named(who).member_id
         self.driver.lose_session(self.group, member_id)
+
+    def do_disconnect(self, words: list[str]) -> None:
+        if len(words) != 1:
+            raise BadWord(f"expected {DIRECTIVES['disconnect'].usage}")
+        member = self.named(words[0])
+        if not member.session_epoch:
+            raise BadWord(f"{member.name} has no share session")
+        member.session_epoch = 0
+        self.driver.step(ConnectionLost(member.name))
 
     def do_expire_lock(self, words: list[str]) -> None:
         usage = DIRECTIVES["expire-lock"].usage

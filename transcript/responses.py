@@ -31,6 +31,11 @@ from rejoin.protocol.messages.offsets.offset_fetch import OffsetFetchResponse
 from rejoin.protocol.messages.records.produce import ProduceResponse
 from rejoin.protocol.messages.share.share_acknowledge import ShareAcknowledgeResponse
 from rejoin.protocol.messages.share.share_fetch import ShareFetchResponse
+from rejoin.protocol.messages.share.share_group_describe import (
+    DescribedShareAssignment,
+    DescribedShareGroup,
+    ShareGroupDescribeResponse,
+)
 from rejoin.protocol.messages.share.share_group_heartbeat import ShareGroupHeartbeatResponse
 from rejoin.protocol.messages.share.share_group_offsets import (
     AlterShareGroupOffsetsResponse,
@@ -61,6 +66,8 @@ def show(response: Response, topic_name: TopicName = str) -> str:
             return result.error_code.name
         case ConsumerGroupDescribeResponse():
             return ", ".join(show_described_consumers(group) for group in response.groups)
+        case ShareGroupDescribeResponse():
+            return ", ".join(show_described_share_group(group) for group in response.groups)
         case JoinGroupResponse():
             return show_join(response)
         case SyncGroupResponse(error_code=ErrorCode.NONE):
@@ -203,7 +210,18 @@ def show_described_consumers(group: DescribedConsumerGroup) -> str:
     return f"{group.group_id} {group.group_state}, {epochs}, {group.assignor_name} [{members}]"
 
 
-def _described(assignment: DescribedAssignment) -> str:
+def show_described_share_group(group: DescribedShareGroup) -> str:
+    """A share group with its epochs, and its members with what they are assigned."""
+    if group.error_code is not ErrorCode.NONE:
+        return f"{group.group_id} {group.error_code.name}"
+    members = "; ".join(
+        f"{member.member_id} epoch {member.member_epoch}, {_described(member.assignment)}" for member in group.members
+    )
+    epochs = f"epoch {group.group_epoch}, target {group.assignment_epoch}"
+    return f"{group.group_id} {group.group_state}, {epochs}, {group.assignor_name} [{members}]"
+
+
+def _described(assignment: DescribedAssignment | DescribedShareAssignment) -> str:
     return owned({each.topic_name: list(each.partitions) for each in assignment.topic_partitions})
 
 

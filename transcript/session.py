@@ -93,7 +93,9 @@ class TranscriptSession:
             raise BadWord(sentence(problem)) from None
         pending = PendingRequest(member, request, quiet)
         # What no member asks for may have been done over the control API.
-        context = Context(version, member.name, "/127.0.0.1", by_operator=not command.by_member)
+        connection = member.name if command.by_member else ""
+        by_operator = not command.by_member
+        context = Context(version, member.name, "/127.0.0.1", by_operator=by_operator, connection=connection)
         self.driver.request(pending, request, context)
         if not pending.answered:
             self._say(f"{member.name}  {api.name} waits")

@@ -16,6 +16,7 @@ from rejoin.coordinator.config import DEFAULTS, Settings
 from rejoin.coordinator.core.effects import Append, ReadLog, Reply, ResolveRegexes
 from rejoin.coordinator.core.inputs import (
     CompactionWanted,
+    ConnectionLost,
     Elapsed,
     Elected,
     LockExpired,
@@ -102,6 +103,8 @@ class TranscriptWriter:
         self._remarks: list[str] = []
         """Moves of transaction coordinators, until the next command."""
         self._answers: dict[int, Reply] = {}
+        self._sessions: dict[str, tuple[str, str | None]] = {}
+        """By connection: the member that opened its share session by it, and the group."""
         self._resolved: dict[tuple[LogPartition, str], list[Step]] = {}
         """By group: what came of its expressions."""
 
@@ -178,6 +181,12 @@ class TranscriptWriter:
                     self._write_command(step, WrittenCommand(f"compact {write_word(topic)}"))
                 else:
                     self._comment(f"{topic} was compacted")
+            case ConnectionLost() if (lost := self._sessions.pop(what.connection, None)) is not None:
+                name, group_id = lost
+                member = self._names.named(name)
+                if member.session_epoch:
+                    member.session_epoch = 0
+                    self._write_command(step, WrittenCommand(f"disconnect {name}", group_id))
             case LockExpired() if self._only_group in (None, what.group_id):
                 record = write_offset(what.topic, what.partition, what.offset, None)
                 self._write_command(step, WrittenCommand(f"expire-lock {record}", what.group_id))
@@ -201,7 +210,16 @@ class TranscriptWriter:
             self._lookup(step, what, str(problem))
             return
         self._asked[id(what.token)] = (command.name, what)
+        self._note_session(command, what)
         self._write_command(step, command, what)
+
+    def _note_session(self, command: WrittenCommand, what: Received) -> None:
+        """Keep which connection a member opened its share session by: the last one that did."""
+        request = what.request
+        if isinstance(request, ShareFetchRequest) and request.share_session_epoch == 0 and what.context.connection:
+            mine = (command.name, request.group_id)
+            self._sessions = {each: whose for each, whose in self._sessions.items() if whose != mine}
+            self._sessions[what.context.connection] = mine
 
     def _check_txn(self, what: Received) -> None:
         """Refuse a commit that the transaction coordinator refused, before the group was asked."""

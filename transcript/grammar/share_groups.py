@@ -18,6 +18,7 @@ from rejoin.protocol.messages.share.share_fetch import (
     ShareFetchRequest,
     ShareFetchTopic,
 )
+from rejoin.protocol.messages.share.share_group_describe import ShareGroupDescribeRequest
 from rejoin.protocol.messages.share.share_group_heartbeat import ShareGroupHeartbeatRequest
 from rejoin.protocol.messages.share.share_group_offsets import (
     AlteredOffsetsRequestPartition,
@@ -31,6 +32,7 @@ from rejoin.protocol.messages.share.share_group_offsets import (
 )
 from rejoin.transcript.grammar.base import Option, RequestCommand, Scope, always, number, plain, version_option
 from rejoin.transcript.grammar.consumer_groups import EPOCH, MEMBER_ID, NAMES, topic_names
+from rejoin.transcript.grammar.groups import write_group_ids
 from rejoin.transcript.grammar.words import (
     BadWord,
     NotExpressible,
@@ -264,6 +266,25 @@ def _written_run(run: AcknowledgementBatch) -> str:
 
 
 # --- offsets
+
+
+class DescribeShareGroupsCommand(RequestCommand):
+    """A ShareGroupDescribe; of the current group unless others are named."""
+
+    verb = "describe-share-groups"
+    usage = "describe-share-groups [v=1] [ID ...]"
+    does = "describe share groups"
+    messages = (ShareGroupDescribeRequest,)
+    version = 1
+    options = (version_option(1),)
+    by_member = False
+
+    def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
+        groups = tuple(rest) or (scope.group_id,)
+        return ShareGroupDescribeRequest(group_ids=groups, include_authorized_operations=False)
+
+    def write_rest(self, request: ShareGroupDescribeRequest, version: int, scope: Scope) -> list[str]:
+        return write_group_ids(request.group_ids)
 
 
 class DescribeShareOffsetsCommand(RequestCommand):

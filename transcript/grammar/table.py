@@ -30,6 +30,7 @@ DELETE_TOPIC: Final = topics.DeleteTopicCommand()
 SHARE_HEARTBEAT: Final = share_groups.ShareHeartbeatCommand()
 SHARE_FETCH: Final = share_groups.ShareFetchCommand()
 ACKNOWLEDGE: Final = share_groups.AcknowledgeCommand()
+DESCRIBE_SHARE_GROUPS: Final = share_groups.DescribeShareGroupsCommand()
 SHARE_OFFSETS: Final = share_groups.DescribeShareOffsetsCommand()
 ALTER_SHARE_OFFSETS: Final = share_groups.AlterShareOffsetsCommand()
 DELETE_SHARE_OFFSETS: Final = share_groups.DeleteShareOffsetsCommand()
@@ -43,7 +44,7 @@ REQUESTS: Final[tuple[RequestCommand, ...]] = (
     *(COMMIT, TXN, END, FETCH, FORGET),
     *(SHARE_HEARTBEAT, SHARE_FETCH, ACKNOWLEDGE, SHARE_OFFSETS, ALTER_SHARE_OFFSETS, DELETE_SHARE_OFFSETS),
     *(PRODUCE, CONFIGS),
-    *(LIST, DESCRIBE, DESCRIBE_CONSUMERS, DELETE, FIND),
+    *(LIST, DESCRIBE, DESCRIBE_CONSUMERS, DESCRIBE_SHARE_GROUPS, DELETE, FIND),
 )
 
 MEMBER_REQUESTS: Final = {command.verb: command for command in REQUESTS if command.by_member}
@@ -95,6 +96,9 @@ DIRECTIVES: Final = {
     "load": Directive("load", "end the pending read of the log"),
     "restart": Directive("restart [KEY=VALUE ...]", "another node, perhaps with other settings, takes over the log"),
     "expire": Directive("expire NAME | id:ID", "end a member's session now"),
+    "disconnect": Directive(
+        "disconnect NAME", "the connection by which a member opened its share session is lost, and the session with it"
+    ),
     "expire-lock": Directive("expire-lock t:0=4", "end the lock of this record, and of its batch in one state, now"),
     "fail-persister": Directive(
         "fail-persister initialize|read|write|delete|summary [ERROR] [COUNT]",
