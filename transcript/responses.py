@@ -66,8 +66,6 @@ def show(response: Response, topic_name: TopicName = str) -> str:
             return result.error_code.name
         case ConsumerGroupDescribeResponse():
             return ", ".join(show_described_consumers(group) for group in response.groups)
-        case ShareGroupDescribeResponse():
-            return ", ".join(show_described_share_group(group) for group in response.groups)
         case JoinGroupResponse():
             return show_join(response)
         case SyncGroupResponse(error_code=ErrorCode.NONE):
@@ -126,6 +124,8 @@ def is_uneventful(text: str) -> bool:
 def show_of_share_group(response: Response, topic_name: TopicName) -> str | None:
     """A response about a share group; none for others."""
     match response:
+        case ShareGroupDescribeResponse():
+            return ", ".join(show_described_share_group(group) for group in response.groups)
         case ShareGroupHeartbeatResponse(error_code=ErrorCode.NONE):
             return show_heartbeat(response, topic_name)
         case ShareFetchResponse(error_code=ErrorCode.NONE):

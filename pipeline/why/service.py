@@ -6,12 +6,21 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.watch.service import EventsGone, NotAService, ServiceClient, ServiceDown, Standing
-from rejoin.pipeline.why.events import READ_EVENTS, consumers_report, events_of, findings_of, rebalances_of, sessions_of
+from rejoin.pipeline.why.events import (
+    READ_EVENTS,
+    consumers_report,
+    events_of,
+    findings_of,
+    rebalances_of,
+    sessions_of,
+    share_tables_of,
+)
 from rejoin.pipeline.why.rows import names_of
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, SourceProblem, unknown_group
 
@@ -48,14 +57,17 @@ class ServiceSource:
         # Groups that stand still have no events: silence lasts until now.
         end_ms = max([int(time.time() * 1_000), *(row["at_ms"] for row in events)])
         findings = findings_of(group_id, events, rebalances, end_ms)
+        shared = share_tables_of(group_id, events, end_ms)["share_partitions"]
+        is_share_group = any(row["group_type"] == "share" for row in events if row["group_id"] == group_id)
         return GroupStory(
-            _status(view),
+            replace(_status(view), group_type="share" if is_share_group else None),
             rebalances,
             findings,
             names_of(sessions_of(group_id, events)),
             notes,
             recorded=(min((row["at_ms"] for row in events), default=end_ms), end_ms),
             costs_are_upper_bounds=not consumers_report(group_id, events),
+            share_partitions=shared,
         )
 
     def findings(self) -> list[Row]:
