@@ -28,6 +28,23 @@ _SLOTS: Final = 64
 """Connections that one actor may have; a consumer has two to each node."""
 
 
+def merged(*tables: EventHandlers) -> EventHandlers:
+    """One table of handlers; where several handle an event, they do so in the order of the tables."""
+    found: dict[type, list[Callable[[Any, Millis], None]]] = {}
+    for table in tables:
+        for kind, handler in table.items():
+            found.setdefault(kind, []).append(handler)
+    return {kind: each[0] if len(each) == 1 else _in_turn(each) for kind, each in found.items()}
+
+
+def _in_turn(handlers: list[Callable[[Any, Millis], None]]) -> Callable[[Any, Millis], None]:
+    def handle(event: Any, now: Millis) -> None:
+        for handler in handlers:
+            handler(event, now)
+
+    return handle
+
+
 class SelectiveListener(NamedTuple):
     """A listener that gets the events of some classes only."""
 

@@ -23,22 +23,26 @@ from rejoin.simulation.actors.producers import Load, ProducerActor
 from rejoin.simulation.actors.readers import ReaderActor
 from rejoin.simulation.actors.share.consumer import ShareConsumerActor
 from rejoin.simulation.actors.share.poison import poison_of
+from rejoin.simulation.actors.streams.application import Application
 from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor
 from rejoin.simulation.actors.transformers import TransformActor, TransformCode
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.idle import IdleSkipper
-from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener, World
+from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener, World, merged
 from rejoin.simulation.network import Latency, Network
 from rejoin.simulation.output.accounting import Accounting
 from rejoin.simulation.output.log_ends import LogEnds
 from rejoin.simulation.output.ownership import Ownership
 from rejoin.simulation.output.share_records import ShareAccounting
+from rejoin.simulation.output.streams_tasks import TaskAccounting
 from rejoin.simulation.scenario.fields import settings_as_text
 from rejoin.simulation.scenario.model import CoordinatorSpec, GroupSpec, Scenario
-from rejoin.simulation.scenario.protocols import Protocol, protocols_of
+from rejoin.simulation.scenario.protocols import Protocol, protocols_of, settings_of_group
 from rejoin.simulation.scenario.runner import ActionRunner
-from rejoin.simulation.scenario.share_groups import is_share_group, settings_of_group, share_groups
+from rejoin.simulation.scenario.share_groups import is_share_group, share_groups
 from rejoin.simulation.scenario.share_processes import share_code_of, share_config_of, shared_topics
+from rejoin.simulation.scenario.streams.groups import applications
+from rejoin.simulation.scenario.streams.processes import application_code, instance_of
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec
 
 _COLLECT_EVERY: Final = 100_000
@@ -77,9 +81,15 @@ class Simulation:
         self.log_ends = LogEnds(self.cluster, scenario.written_topics)
         self.shares = ShareAccounting(self.log_ends.end, scenario.late)
         self.ownership = Ownership(keep=keep)
-        self._handlers = {**self.accounting.handlers, **self.shares.handlers, **self.ownership.handlers}
+        self.tasks = TaskAccounting()
+        self._handlers = merged(
+            self.accounting.handlers, self.shares.handlers, self.ownership.handlers, self.tasks.handlers
+        )
         self.protocols: dict[str, Protocol] = {name: group.protocol for name, group in scenario.groups.items()}
         """By group: the protocol that consumers start with by now."""
+        self.applications = {
+            name: Application(application_code(name, group)) for name, group in applications(scenario).items()
+        }
         self.producers: dict[str, list[ProducerActor]] = {}
         self.readers: dict[str, ReaderActor] = {}
         self.is_poison = poison_of(self.seed, {name: topic.poison for name, topic in scenario.topics.items()})
@@ -198,6 +208,9 @@ class Simulation:
         return config_of(group_id, self.scenario.groups[group_id], consumer.name, original, protocol)
 
     def _process(self, group_id: str, group: GroupSpec, name: str, original: str) -> ConsumerProcess:
+        if group.streams is not None:
+            config = config_of(group_id, group, name, original, self.protocols[group_id])
+            return instance_of(self, self.applications[group_id], config, user_code_of(group), name)
         if not is_share_group(group):
             config = config_of(group_id, group, name, original, self.protocols[group_id])
             return self._consumer(config, group, name, original)
@@ -341,6 +354,9 @@ def config_of(group_id: str, group: GroupSpec, name: str, original: str, protoco
         }
     else:
         its_own = {"group_protocol": "consumer", "group_remote_assignor": group.remote_assignor}
+    if group.streams is not None:
+        # Kafka: StreamsConfig. Threads commit themselves, and internal topics are made for them.
+        its_own |= {"allow_auto_create_topics": False}
     return ConsumerConfig(
         **its_own,
         group_id=group_id,
@@ -348,7 +364,7 @@ def config_of(group_id: str, group: GroupSpec, name: str, original: str, protoco
         group_instance_id=original if group.static else None,
         max_poll_interval_ms=group.max_poll_interval,
         max_poll_records=group.max_poll_records,
-        enable_auto_commit=group.commit == "auto",
+        enable_auto_commit=group.commit == "auto" and group.streams is None,
         auto_commit_interval_ms=group.auto_commit_interval,
         metadata_max_age_ms=group.metadata_max_age,
         request_timeout_ms=group.request_timeout,
@@ -372,7 +388,7 @@ def user_code_of(group: GroupSpec) -> UserCode:
     """The user's code of a group."""
     return UserCode(
         topics=group.topics,
-        commit=group.commit,
+        commit="none" if group.streams is not None else group.commit,
         processing=parse_processing_time(group.processing),
         poll_ms=group.poll,
         revoke_ms=group.revoke,
@@ -388,7 +404,7 @@ def _start(process: ProducerActor | ReaderActor, _: object) -> None:
 
 def _has_idle_time(scenario: Scenario) -> bool:
     """Whether nothing happens for long in this scenario: where records are written, something is always under way."""
-    if scenario.written_topics or share_groups(scenario):
+    if scenario.written_topics or share_groups(scenario) or applications(scenario):
         return False
     return not any(topic.until is not None for topic in scenario.topics.values())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.simulation.kernel import Millis
 
@@ -31,3 +33,37 @@ class TopicLog:
         """The last instant at which the log does not have this offset yet, or a moment before that."""
         log = self.partitions[partition]
         return log.started_at + int((offset + 1 - log.base_offset) * 1_000 / self.records_per_second) - 1
+
+
+class CountedLog(TopicLog):
+    """A topic whose records are counted as they are written, with their instants."""
+
+    def __init__(self, name: str, partitions: int, now: Millis) -> None:
+        super().__init__(name, partitions, 0.0, now)
+        self._written_at: list[list[Millis]] = [[] for _ in range(partitions)]
+        self._ends: list[list[int]] = [[] for _ in range(partitions)]
+
+    def append(self, partition: int, records: int, now: Millis) -> None:
+        """Write so many records at an instant, which is not before any other."""
+        at, ends = self._written_at[partition], self._ends[partition]
+        end = (ends[-1] if ends else 0) + records
+        if at and at[-1] == now:
+            ends[-1] = end
+        else:
+            at.append(now)
+            ends.append(end)
+
+    def grow(self, partitions: int, now: Millis) -> None:
+        added = max(0, partitions - len(self.partitions))
+        super().grow(partitions, now)
+        self._written_at += [[] for _ in range(added)]
+        self._ends += [[] for _ in range(added)]
+
+    def end(self, partition: int, now: Millis) -> int:
+        if partition >= len(self.partitions):
+            return 0
+        before = bisect_right(self._written_at[partition], now)
+        return self._ends[partition][before - 1] if before else 0
+
+    def written_at(self, partition: int, offset: int) -> Millis:
+        return self._written_at[partition][bisect_right(self._ends[partition], offset)] - 1

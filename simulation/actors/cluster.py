@@ -17,6 +17,7 @@ from rejoin.coordinator.core.inputs import (
     Received,
     Resigned,
 )
+from rejoin.journal.events.coordinator import TopicCreated
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdResponse
@@ -36,7 +37,7 @@ from rejoin.simulation.actors.share.topics import (
 from rejoin.simulation.actors.transaction_log import transaction_log, transaction_topic
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.kernel import Millis, World
-from rejoin.simulation.topic_log import TopicLog
+from rejoin.simulation.topic_log import CountedLog, TopicLog
 
 
 def topic_uuid(name: str) -> UUID:
@@ -74,6 +75,8 @@ class Cluster:
         self.transaction_logs: list[TopicIdPartition] = []
         """The partitions of the transaction log that are in use."""
         self.shares = SharedTopics()
+        self._ids: dict[str, str] = {}
+        """Ids of topics that nodes made for groups."""
         self._topics_version = FIRST_TOPICS_VERSION
 
     def start(
@@ -199,13 +202,26 @@ class Cluster:
     def _make_topic(self, node: NodeActor, topic: TopicLog) -> None:
         """Let a node know a topic, as it is now."""
         name = topic.name
-        if name in self.shares.synthetic:
-            topic_id = self.log_of(TopicPartition(name, 0)).topic_id
+        if name in self.shares.synthetic or name in self._ids:
+            topic_id = self._ids.get(name) or self.log_of(TopicPartition(name, 0)).topic_id
             node.hand_in(synthetic_topic(topic, topic_id, self._next_topics_version()))
             return
         has_letters = name in self.shares.dead_letters
         made = topic_creation(name, len(topic.partitions), name in self._written_topics, has_dead_letters=has_letters)
         self._ask(node, made, 7)
+
+    def created_by_group(self, node: NodeActor, event: TopicCreated) -> None:
+        """A node has made a topic that a group needs: its records are counted, and the other nodes know it."""
+        name = event.topic
+        if name in self.topics or name.startswith("__"):
+            return
+        self.topics[name] = log = CountedLog(name, event.partition_count, self.world.now)
+        self._ids[name] = event.topic_id
+        self.topics_changed_at = self.world.now
+        for other in self.nodes:
+            other.forget_metadata()
+            if other is not node:
+                self._make_topic(other, log)
 
     def grow_topic(self, name: str, partitions: int) -> None:
         """Give a topic more partitions; does nothing where it has as many."""

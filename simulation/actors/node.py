@@ -157,6 +157,10 @@ class NodeActor(Actor):
         else:
             exchange.on_response(known)
 
+    def forget_metadata(self) -> None:
+        """Answer requests for metadata anew: a topic has been made."""
+        self._metadata.clear()
+
     def known_metadata(self, exchange: Exchange) -> Response | None:  # to an equal request
         return self._metadata.get((exchange.request, exchange.version))
 
@@ -211,6 +215,8 @@ class NodeActor(Actor):
                 # Aside, as on another thread.
                 self.world.at(self.world.now + 1, Order.DISK, self._resolve, (self.incarnation, effect))
             case TopicCreated() | TopicGrown() | TopicDeleted():
+                if isinstance(effect, TopicCreated):
+                    self.cluster.created_by_group(self, effect)
                 if self.cluster.emits_topics(self):
                     self.emit(effect)
             case Event():

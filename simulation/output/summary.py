@@ -19,6 +19,7 @@ from rejoin.journal.timeline_lines import span
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.output.produced_records import PRODUCER_ROWS, ProducerSummary, logged_records, summarise_producer
 from rejoin.simulation.output.share_records import SHARE_ROWS, ShareSummary, summarise_shares
+from rejoin.simulation.output.streams_tasks import STREAMS_ROWS, StreamsSummary
 from rejoin.simulation.output.transformed_records import (
     READER_ROWS,
     TRANSACTION_ROWS,
@@ -29,6 +30,7 @@ from rejoin.simulation.output.transformed_records import (
 )
 from rejoin.simulation.scenario.model import GroupSpec
 from rejoin.simulation.scenario.share_groups import share_groups
+from rejoin.simulation.scenario.streams.groups import applications
 from rejoin.simulation.scenario.writers import ReaderSpec
 from rejoin.simulation.simulation import Simulation
 
@@ -94,6 +96,8 @@ class Summary:
     readers: dict[str, ReaderSummary] = field(default_factory=dict)
     shares: dict[str, ShareSummary] = field(default_factory=dict)
     """By group, of share groups."""
+    applications: dict[str, StreamsSummary] = field(default_factory=dict)
+    """By group, of Kafka Streams applications."""
 
 
 class SummaryCounter:
@@ -185,6 +189,7 @@ def summarise(simulation: Simulation, counter: SummaryCounter) -> Summary:
             group_id: summarise_shares(simulation.shares.of_group(group_id))
             for group_id in share_groups(simulation.scenario)
         },
+        {group_id: simulation.tasks.summary_of(group_id, now) for group_id in applications(simulation.scenario)},
     )
 
 
@@ -225,6 +230,8 @@ def show(summary: Summary) -> list[str]:
         lines += _lines(ROWS, group)
         if group_id in summary.shares:
             lines += _lines(SHARE_ROWS, summary.shares[group_id])
+        if group_id in summary.applications:
+            lines += _lines(STREAMS_ROWS, summary.applications[group_id])
         if group_id in summary.transactions:
             lines += _lines(TRANSACTION_ROWS, summary.transactions[group_id])
     for name, producer in summary.producers.items():

@@ -39,6 +39,7 @@ from rejoin.simulation.scenario.fields import (
 )
 from rejoin.simulation.scenario.protocols import Protocol, idle_keys, protocol_mistakes, topics_of
 from rejoin.simulation.scenario.share_groups import ShareSpec, dead_letter_topics, share_groups
+from rejoin.simulation.scenario.streams.groups import StreamsSpec, streams_transactional_ids
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec, StartSpec, TransformSpec
 
 _STATIC_GROUP: Final = re.compile(r"[a-zA-Z0-9._-]{1,240}")
@@ -90,6 +91,8 @@ class GroupSpec(Part):
     """Records to write for each record read; none: nothing."""
     share: ShareSpec | None = None
     """The handler of a share group's consumers."""
+    streams: StreamsSpec | None = None
+    """The topology of a Kafka Streams application, whose instances the consumers are."""
     processing: Processing = "1ms"
     session_timeout: Duration = 45_000
     heartbeat_interval: Length = 3_000
@@ -240,6 +243,7 @@ class Scenario(Part):
         """Every transactional id that may be used."""
         ids: list[str] = []
         for name, group in self.groups.items():
+            ids += streams_transactional_ids(self, name, self._most(name))
             if group.commit != "transaction" or group.transform is None:
                 continue
             if group.transform.transactional_id == "process":

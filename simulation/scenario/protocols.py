@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.groups.consumer.regex_resolution import is_valid, matching
+from rejoin.coordinator.core.groups.share.group_settings import OFFSET_RESET
 from rejoin.coordinator.core.topics.configs import ConfigError
 from rejoin.coordinator.core.topics.group_configs import check_group, group_definitions
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.scenario.fields import GroupSettings, settings_as_text
 from rejoin.simulation.scenario.mistakes import Mistake
-from rejoin.simulation.scenario.share_groups import SHARE, settings_of_group, share_mistakes
+from rejoin.simulation.scenario.share_groups import SHARE, is_share_group, share_mistakes
+from rejoin.simulation.scenario.streams.groups import STREAMS, streams_mistakes, streams_settings
 
 if TYPE_CHECKING:
     from rejoin.simulation.scenario.model import GroupSpec, Scenario
 
-Protocol: TypeAlias = Literal["classic", "consumer", "share"]
+Protocol: TypeAlias = Literal["classic", "consumer", "share", "streams"]
 
 CLASSIC_KEYS: Final = ("assignor", "session_timeout", "heartbeat_interval")
 """Keys of a group that only members of the classic protocol have."""
@@ -31,6 +33,13 @@ def protocols_of(scenario: Scenario, group_id: str) -> dict[Protocol, None]:
     deploys = (event.deploy for event in scenario.events)
     later = [each.protocol for each in deploys if each is not None and each.group == group_id and each.protocol]
     return dict.fromkeys((scenario.groups[group_id].protocol, *later))
+
+
+def settings_of_group(group: GroupSpec) -> GroupSettings:
+    """Settings that a group has of its own. A share group begins to read there; applications have standby replicas."""
+    if is_share_group(group):
+        return {OFFSET_RESET: group.reset, **group.settings}
+    return {**streams_settings(group), **group.settings}
 
 
 def topics_of(scenario: Scenario, group_id: str) -> tuple[str, ...]:
@@ -56,6 +65,7 @@ def protocol_mistakes(scenario: Scenario) -> Iterator[Mistake]:
             problem = f"group {name} has members that use the classic protocol, which has no regular expressions"
             yield Mistake(("groups", name, "regex"), f"{problem}; say 'protocol: consumer', or name the topics")
     yield from share_mistakes(scenario)
+    yield from streams_mistakes(scenario)
     yield from _settings_mistakes(scenario)
     for number, event in enumerate(scenario.events):
         change = event.subscribe
@@ -141,12 +151,15 @@ def idle_keys(scenario: Scenario) -> Iterator[Mistake]:
             if SHARE in used:
                 continue
             if key in CLASSIC_KEYS and "classic" not in used:
+                kind = STREAMS if STREAMS in used else "consumer"
                 kept_by = {
                     "assignor": "the coordinator assigns; say remote_assignor",
-                    "session_timeout": "say consumer.session.timeout.ms in its settings",
-                    "heartbeat_interval": "say consumer.heartbeat.interval.ms in its settings",
+                    "session_timeout": f"say {kind}.session.timeout.ms in its settings",
+                    "heartbeat_interval": f"say {kind}.heartbeat.interval.ms in its settings",
                 }[key]
-                yield Mistake(("groups", name, key), f"group {name} uses the consumer protocol: {kept_by}")
+                yield Mistake(("groups", name, key), f"group {name} uses the {kind} protocol: {kept_by}")
+            elif key == "settings" and STREAMS in used:
+                continue
             elif key in CONSUMER_KEYS and "consumer" not in used and getattr(group, key):
                 problem = f"group {name} uses the classic protocol, which has no {key}; say 'protocol: consumer'"
                 yield Mistake(("groups", name, key), problem)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
 
-from rejoin.coordinator.core.groups.share.group_settings import DLQ_TOPIC, OFFSET_RESET
+from rejoin.coordinator.core.groups.share.group_settings import DLQ_TOPIC
 from rejoin.simulation.scenario.durations import Duration
-from rejoin.simulation.scenario.fields import GroupSettings, Part
+from rejoin.simulation.scenario.fields import Part
 from rejoin.simulation.scenario.mistakes import Mistake
 
 if TYPE_CHECKING:
@@ -70,11 +70,6 @@ def is_share_group(group: GroupSpec) -> bool:
 def share_groups(scenario: Scenario) -> dict[str, GroupSpec]:
     """The share groups of a scenario, by id."""
     return {name: group for name, group in scenario.groups.items() if is_share_group(group)}
-
-
-def settings_of_group(group: GroupSpec) -> GroupSettings:
-    """The settings that a group has of its own. A share group has there where it begins to read."""
-    return {OFFSET_RESET: group.reset, **group.settings} if is_share_group(group) else group.settings
 
 
 def dead_letter_topics(scenario: Scenario) -> tuple[str, ...]:

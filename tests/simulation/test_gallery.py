@@ -87,6 +87,7 @@ def test_every_scenario_asks_and_answers(path: Path) -> None:
     assert scenario.answer
     names = ("gallery", "producers", "transactions", "transaction_findings", "consumer_groups")
     files = (*(f"test_{name}.py" for name in names), "laboratory/test_lessons.py", "share/test_share_gallery.py")
+    files = (*files, "streams/test_streams_gallery.py")
     tests = "".join((Path(__file__).parent / file).read_text() for file in files)
     assert path.stem in tests, "and a test says so"
 

@@ -324,7 +324,7 @@ MAY_IMPORT = {
         "coordinator.config",
         "coordinator.core.groups.consumer.regex_resolution",
         *("coordinator.core.groups.share.group_settings", "coordinator.core.topics"),
-        *("client.assignors.registry", "client.producer_config", "client.share_config"),
+        *("client.assignors.registry", *CLIENT_CONFIGS),
         "client.workload.processing_time",
         "simulation.actors",
         "simulation.simulation",

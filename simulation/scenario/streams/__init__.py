@@ -1,0 +1,1 @@
+"""Kafka Streams applications in scenarios: their keys, and their processes."""
