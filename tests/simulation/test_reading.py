@@ -191,7 +191,11 @@ def test_what_can_happen_is_taken(events: str) -> None:
 @pytest.mark.parametrize(
     ("group", "events", "message"),
     [
-        ("protocol: modern", "", ":6: groups.app.protocol: expected one of classic, consumer, share or streams, not 'modern'"),
+        (
+            "protocol: modern",
+            "",
+            "app.protocol: expected one of classic, consumer, share or streams, not 'modern'",
+        ),
         ("protocol: consumer, assignor: range", "", ":6: group app uses the consumer protocol: the coordinator"),
         ("protocol: consumer, session_timeout: 9s", "", "say consumer.session.timeout.ms in its settings"),
         ("protocol: consumer, heartbeat_interval: 1s", "", "say consumer.heartbeat.interval.ms in its settings"),

@@ -166,7 +166,7 @@ class ExactlyOnceThread(StreamsThread):
             self._user(self.world.now + PAUSE_AFTER_ERROR_MS, lambda _: then(), None)
 
     def _forget_transaction(self) -> None:
-        """What was processed is read again by whichever thread has its task then."""
+        """Read again what was processed, here or in the thread that has its task then."""
         assert self.core is not None, "a thread that is up aborts"
         owned = frozenset(self.core.assignment())
         first: dict[TopicPartition, int] = {}
