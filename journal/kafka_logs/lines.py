@@ -10,6 +10,7 @@ from typing import Final
 
 from rejoin.journal.kafka_logs.consumer_groups import CONSUMER_GROUP_LINES
 from rejoin.journal.kafka_logs.share_groups import SHARE_GROUP_LINES
+from rejoin.journal.kafka_logs.streams_groups import STREAMS_GROUP_LINES
 from rejoin.journal.kafka_logs.template import JAVA_SINCE, OLDEST, Template, Version
 
 COORDINATOR: Final = "kafka.coordinator.group.GroupCoordinator"
@@ -40,6 +41,7 @@ def _scala(kind: str, text: str, logger: str = "", since: Version = OLDEST, *, v
 
 
 LINES: Final[tuple[Template, ...]] = (
+    *STREAMS_GROUP_LINES,
     # --- the phases of a rebalance
     Template(
         "preparing",

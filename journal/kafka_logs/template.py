@@ -53,6 +53,7 @@ _FORMS: Final = {
     "rebalance_timeout_ms": r"\d+",
     "waited_ms": r"-?\d+",
     "member_epoch": r"-?\d+",
+    "topology_epoch": r"-?\d+",
     "local_epoch": r"-?\d+",
     "late_ms": r"-?\d+",
     "limit_ms": r"\d+",
@@ -154,6 +155,8 @@ class Template:
     bracket: str = ""
     variant: str = ""
     """Which of several lines of this kind."""
+    names_member: bool = False
+    """Whether the member stands in brackets behind the group."""
 
     @cached_property
     def _parts(self) -> list[_Part]:
@@ -165,12 +168,14 @@ class Template:
 
     def format(self, version: Version, values: Mapping[str, Any]) -> str:
         """The line as a version prints it."""
-        prefix = f"[{self.bracket}{values['group']}] " if self.bracket else ""
+        member = f"[MemberId {values['member']}]" if self.names_member else ""
+        prefix = f"[{self.bracket}{values['group']}]{member} " if self.bracket else ""
         return prefix + "".join(_written(self._parts, version, values))
 
     def fields(self, version: Version) -> list[str]:
         """Fields in the line of a version."""
-        return [*(["group"] if self.bracket else []), *_named(self._parts, version)]
+        bracketed = [*(["group"] if self.bracket else []), *(["member"] if self.names_member else [])]
+        return [*bracketed, *_named(self._parts, version)]
 
     @property
     def pattern(self) -> str:

@@ -1,14 +1,16 @@
-"""The lines of a broker's log about groups with epochs: consumer groups, from Kafka 4.0 on, and share groups."""
+"""The lines of a broker's log about groups with epochs: of consumers, from Kafka 4.0 on, share and streams groups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
+from rejoin.coordinator.control.broker_log_writer.streams_groups import STREAMS, StreamsGroupLog
 from rejoin.journal.events import consumer_groups as modern
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.share_partitions import SharePartitionEvent, SharePersisterFailed
+from rejoin.journal.events.streams_groups import StreamsHeartbeatRefused
 from rejoin.journal.kafka_logs.consumer_groups import EXPIRED, NOT_JOINED, NOT_SYNCED
 from rejoin.journal.kafka_logs.lines import line
 from rejoin.journal.kafka_logs.reasons import NOT_PROVIDED
@@ -20,7 +22,7 @@ Lines: TypeAlias = Iterator[tuple[Template, dict[str, Any]]]
 
 CONSUMER: Final = "consumer"
 SHARE: Final = "share"
-_WITH_EPOCHS: Final = (CONSUMER, SHARE)
+_WITH_EPOCHS: Final = (CONSUMER, SHARE, STREAMS)
 """Types of groups that have epochs and no join phase."""
 _FENCED_BECAUSE: Final = {
     "session-expiry": EXPIRED,
@@ -41,6 +43,7 @@ class ConsumerGroupLog:
         self._classic: set[tuple[str, str]] = set()
         """Members that speak the classic protocol."""
         self._stuck: dict[tuple[str, str], modern.RevocationRequested] = {}
+        self._streams = StreamsGroupLog(version)
         self._kinds: dict[str, str] = {}
         """Of every group that is there."""
 
@@ -54,16 +57,21 @@ class ConsumerGroupLog:
             return None
         if isinstance(event, SharePartitionEvent):
             return self._lines_of_share_partition(event)
+        if isinstance(event, StreamsHeartbeatRefused):
+            return self._streams.refused(event)
         before = self._kinds.get(event.group_id)
         self._remember_kind(event)
         is_followed = self._follow(event)
         if isinstance(event, events.GroupCreated) and before not in (None, event.group_type):
-            variant = "upgrade" if event.group_type == CONSUMER else "downgrade"
+            variant = "downgrade" if before == CONSUMER else "upgrade" if before == "classic" else STREAMS
             return self._line("converted_empty", variant, protocol=event.group_type)
         if not is_followed:
             return None
         kind = self._kinds.get(event.group_id, CONSUMER)
-        lines = self._lines_of_share_group(event) if kind == SHARE else self._lines(event)
+        if kind == STREAMS:
+            lines: Lines = self._streams.lines(event)
+        else:
+            lines = self._lines_of_share_group(event) if kind == SHARE else self._lines(event)
         return ((template, {"protocol": kind, **values}) for template, values in lines)
 
     def _remember_kind(self, event: events.GroupEvent) -> None:

@@ -25,6 +25,7 @@ from rejoin.journal.kafka_logs.reasons import (
     reason_line,
 )
 from rejoin.journal.kafka_logs.share_groups import SHARE_PARTITION
+from rejoin.journal.kafka_logs.streams_groups import SERVICE
 from rejoin.journal.kafka_logs.template import JAVA_SINCE, Template, Version
 from rejoin.journal.kafka_logs.transactions import PREFIXES, transaction_line
 from rejoin.protocol.partitioner import partition_for
@@ -96,7 +97,9 @@ class BrokerLog:
         if logger in PREFIXES:
             prefix = PREFIXES[logger].format(node=self._broker_id)
         elif self._is_java and logger != SHARE_PARTITION:
-            where = "" if logger == JAVA_RUNTIME else f" topic=__consumer_offsets partition={known['partition']}"
+            where = (
+                "" if logger in (JAVA_RUNTIME, SERVICE) else f" topic=__consumer_offsets partition={known['partition']}"
+            )
             prefix = f"[GroupCoordinator id={self._broker_id}{where}] "
         elif logger == COORDINATOR:
             prefix = f"[GroupCoordinator {self._broker_id}]: "

@@ -183,10 +183,13 @@ BRACKETED: Final[tuple[tuple[str, str], ...]] = (
 """Kinds and forms of the texts behind ``[Group g]``, ``[GroupId g]`` or ``[GroupId=g]``."""
 
 _BRACKET_WORDS: Final = (
-    r"(?:Static|Dynamic|Pending|Member|Converted|Unloading|Unloaded|Creating|Computed|Bumped|Initializ|Stream|Revok|Step|Group|"
-    r"No |Target|Session|Assign|Failed|Error|Updat|Configur|Shar|Topolog|Remov|Add|The )"
+    r"(?:Static|Dynamic|Pending|Member|Converted|Unloading|Unloaded|Creating|Computed|Bumped|Initializ|Stream|Revok|Step|"
+    r"Group|Shut|Valid|Topic|Clear|Skipp|Cannot|No |Target|Session|Assign|Failed|Error|Updat|Configur|Shar|"
+    r"Topolog|Remov|Add|The )"
 )
-_BRACKET: Final = re.compile(rf"\[Group(?:Id)?[ =](?P<group>.*?)\] (?P<rest>{_BRACKET_WORDS}.*)", re.DOTALL)
+_BRACKET: Final = re.compile(
+    rf"\[Group(?:Id)?[ =](?P<group>.*?)\](?: |\[MemberId (?P<member>.*?)\] ?)(?P<rest>{_BRACKET_WORDS}.*)", re.DOTALL
+)
 _PREFIX: Final = re.compile(
     r"\[(?P<who>GroupCoordinator|GroupMetadataManager)(?: (?P<node>\d+)| id=(?P<id>\d+)| brokerId=(?P<broker>\d+))"
     r"(?: topic=\S+ partition=(?P<partition>\d+))?\]:? (?P<rest>.*)",
@@ -194,7 +197,8 @@ _PREFIX: Final = re.compile(
 )
 _LONG: Final = frozenset({"load_ms", "took_ms", "scheduler_ms", "bytes", "session_timeout_ms", "rebalance_timeout_ms"})
 _NUMBERS: Final = _LONG | {
-    "generation", "epoch", "previous", "partition", "members", "static_members", "offsets", "groups", "records",
+    "generation", "epoch", "member_epoch", "local_epoch", "topology_epoch", "previous", "partition",
+    "members", "static_members", "offsets", "groups", "records",
 }  # fmt: skip
 """Fields that are whole numbers; the others are of at most 32 bits."""
 _LONGEST_CLASSIC: Final = 1 << 16
@@ -333,7 +337,8 @@ def _read(text: str) -> Message | None:
         for kind, form in _BRACKETED:
             match = form.fullmatch(rest)
             if match is not None:
-                return Message(kind, bracket["group"], values_of(match))
+                member = {} if bracket["member"] is None else {"member": bracket["member"]}
+                return Message(kind, bracket["group"], {**member, **values_of(match)})
     word = _WORD.match(text)
     for key in (word[0], "") if word is not None else ("",):
         for kind, form in _CLASSIC.get(key, ()):

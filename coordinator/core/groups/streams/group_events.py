@@ -30,6 +30,7 @@ from rejoin.journal.events.streams_groups import (
     StreamsMemberAssigned,
     StreamsMemberDescribed,
     StreamsTargetComputed,
+    StreamsTopologyConfigured,
     StreamsTopologyInitialized,
     TasksBySubtopology,
 )
@@ -77,13 +78,18 @@ class StreamsGroupEvents:
             self._ctx.emit(
                 GroupCreated(group_id=group_id, offsets_partition=partition, simple=False, group_type=STREAMS)
             )
+        # A topology is there before it is configured, and that comes before the epoch.
+        configured = [each for each in changes.events if isinstance(each, StreamsTopologyConfigured)]
         for event in changes.events:
-            self._ctx.emit(event)
+            if not isinstance(event, StreamsTopologyConfigured):
+                self._ctx.emit(event)
         active: dict[str, TasksBySubtopology] = {}
         standby: dict[str, TasksBySubtopology] = {}
         for record in changes.records:
             match record:
                 case StreamsGroupMetadataRecord() if record.value is not None:
+                    while configured:
+                        self._ctx.emit(configured.pop(0))
                     self._ctx.emit(
                         GroupEpochBumped(
                             group_id=group_id,
@@ -116,6 +122,8 @@ class StreamsGroupEvents:
                     )
                 case StreamsGroupCurrentMemberAssignmentRecord() if record.value is not None:
                     self._assigned(group, record)
+        for event in configured:
+            self._ctx.emit(event)
         self._show_state(group)
 
     def _assigned(self, group: StreamsGroup, record: StreamsGroupCurrentMemberAssignmentRecord) -> None:

@@ -9,7 +9,7 @@ from rejoin.pipeline.reading.broker_logs.groups.membership import (
     EXACT,
     INFERRED,
 )
-from rejoin.pipeline.reading.broker_logs.groups.share_partitions import SharePartitions
+from rejoin.pipeline.reading.broker_logs.groups.streams_members import STREAMS, StreamsMembers
 from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
@@ -19,6 +19,7 @@ _FENCED_BECAUSE: Final = {
     "failed to transition": "rebalance-expiry",
 }
 """Words of a line, and the cause that they stand for."""
+_WITHOUT_REBALANCES: Final = ("share", STREAMS)
 _REFUSED_BECAUSE: Final = {
     "migration is disabled": "classic-member",
     "is disabled": "policy",
@@ -27,18 +28,12 @@ _REFUSED_BECAUSE: Final = {
 }
 
 
-class ModernGroups(SharePartitions):
+class ModernGroups(StreamsMembers):
     """Members and epochs of consumer, share and streams groups, from the lines about them."""
 
     _generation: int | None
-    _trigger: dict[str, Any] | None
     _assigned: int | None = None
     """The epoch of the newest target."""
-    _type: str = "consumer"
-    """The protocol of the group, as its lines name it."""
-
-    def _see_type(self, statement: Statement) -> None:
-        self._type = statement.values.get("protocol") or self._type
 
     def _on_modern_joined(self, statement: Statement) -> None:
         values = statement.values
@@ -77,10 +72,11 @@ class ModernGroups(SharePartitions):
 
     def _on_modern_left(self, statement: Statement) -> None:
         self._see_type(statement)
-        self._remove(statement, statement.values["member"], "left", EXACT, None)
+        self._remove(statement, statement.values["member"], "left", EXACT, None, instance=self._instance_in(statement))
         self._trigger = self._caused("leave", statement)
 
     def _on_modern_fenced(self, statement: Statement) -> None:
+        self._see_streams(statement)
         why = statement.values["why"]
         found = (cause for words, cause in _FENCED_BECAUSE.items() if words in why)
         cause = next(found, "did-not-rejoin")
@@ -116,16 +112,12 @@ class ModernGroups(SharePartitions):
         self._trigger = self._trigger or self._caused("rejoin-metadata", statement)
 
     def _on_modern_metadata(self, statement: Statement) -> None:
+        if self._type == STREAMS:
+            self._trigger = self._trigger or {"cause": "topic-metadata"}
         self._trigger = self._trigger or {"cause": UNKNOWN, "reason": statement.text}
 
-    def _caused(self, cause: str, statement: Statement) -> dict[str, Any]:
-        return {
-            "cause": cause,
-            "cause_member_id": statement.values["member"],
-            "cause_group_instance_id": statement.values.get("instance"),
-        }
-
     def _on_modern_bumped(self, statement: Statement) -> None:
+        self._see_streams(statement)
         self._bump(statement, int(statement.values["epoch"]))
 
     def _bump(self, statement: Statement, epoch: int) -> None:
@@ -134,20 +126,21 @@ class ModernGroups(SharePartitions):
         # The line itself has no reason: it is taken from the lines before it.
         about = {"group_type": self._type, **cause}
         self._emit(statement, "group_epoch_bumped", INFERRED, generation=epoch, **about)
-        if not is_assigning and self._type != "share":
+        if not is_assigning and self._type not in _WITHOUT_REBALANCES:
             self._emit(statement, "rebalance_started", INFERRED, generation=epoch - 1, initial=False, **about)
         self._generation = epoch
 
     def _on_modern_assigned(self, statement: Statement) -> None:
         epoch, assignor = int(statement.values["epoch"]), assignor_name(statement.values["assignor"])
-        if self._type == "share" and self._generation != epoch:
+        if self._type in _WITHOUT_REBALANCES and self._generation != epoch:
             # Kafka: the epoch that follows the end of a member is not logged before its target is.
             self._bump(statement, epoch)
         self._assigned = epoch
         about: dict[str, Any] = {"generation": epoch, "protocol": assignor}
-        self._emit(statement, "target_assignment_computed", **about)
-        if self._type == "share":
-            # A share group has no rebalances: its members share partitions, and none waits for another.
+        name = "streams_target_computed" if self._type == STREAMS else "target_assignment_computed"
+        self._emit(statement, name, **about)
+        if self._type in _WITHOUT_REBALANCES:
+            # Members share partitions, or take tasks over one by one, and none waits for all others.
             return
         # Confidence unknown: when the members have what they shall have is not logged.
         self._emit(statement, "rebalance_completed", "unknown", cause=UNKNOWN, group_type=self._type, **about)
