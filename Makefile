@@ -350,6 +350,11 @@ client-share-groups-on-kafka: setup
 client-streams-groups: setup client-streams-tool
 	$(RUN) -m conformance.clients.streams_groups
 
+# The test of examples/testing with two instances of a Kafka Streams application. It wants Maven and Java; half a minute.
+.PHONY: example-streams
+example-streams: setup
+	REJOIN_COMMAND="$(CURDIR)/$(RUN) -m rejoin" mvn -q -B -f examples/testing/java/pom.xml test -Dtest=CrashedInstanceTest
+
 # kafka-streams-groups.sh of Kafka 4.4 on a real Kafka and on Rejoin, outputs beside each other; some minutes.
 .PHONY: client-streams-tool
 client-streams-tool: setup

@@ -51,6 +51,7 @@ class StreamsGroups(GroupKind[StreamsGroup]):
         self._ctx = ctx
         self._groups = groups
         self._partition = log.partition
+        self._topics = topics
         self.settings = StreamsSettings(ctx.settings, topics.group_configs)
         self._replay = StreamsReplay(log.partition, groups)
         self.writes: Writes[RecordChanges] = Writes(log, self._replay, RecordChanges)
@@ -198,4 +199,4 @@ class StreamsGroups(GroupKind[StreamsGroup]):
     def view(self, group: StreamsGroup) -> GroupView:
         group_id = group.group_id
         timeout_ms, assignor = self.settings.session_timeout_ms(group_id), self.settings.assignor(group_id)
-        return of_streams_group(group, assignor, timeout_ms, self._ctx.deadlines)
+        return of_streams_group(group, assignor, timeout_ms, self._ctx.deadlines, self._topics.partition_count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from rejoin.coordinator.core.groups.streams.model.group import StreamsGroup
@@ -41,17 +41,14 @@ def subtopology_views(group: StreamsGroup) -> list[SubtopologyView]:
     ]
 
 
-def internal_topic_views(group: StreamsGroup) -> list[InternalTopicView]:
-    """Repartition and changelog topics, by the subtopology that reads them or writes them."""
-    configured = group.memory.configured
-    partitions: Mapping[str, int] = {} if configured is None else configured.partitions
-    missing = () if configured is None else configured.to_create
+def internal_topic_views(group: StreamsGroup, partition_count: Callable[[str], int]) -> list[InternalTopicView]:
+    """Repartition and changelog topics as they are now, by the subtopology that reads them or writes them."""
     return [
         InternalTopicView(
             topic=topic.name,
             kind=kind,
             subtopology_id=each.subtopology_id,
-            partitions=None if topic.name in missing else partitions.get(topic.name),
+            partitions=partition_count(topic.name) or None,
         )
         for each in _subtopologies(group)
         for kind, topics in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from rejoin.coordinator.core.groups.streams.model.group import StreamsGroup
 from rejoin.coordinator.core.groups.streams.model.member import StreamsMember
@@ -19,9 +19,13 @@ from rejoin.coordinator.core.views import StreamsGroupView, StreamsMemberView
 
 
 def of_streams_group(
-    group: StreamsGroup, assignor: str, session_timeout_ms: Millis, deadlines: Deadlines
+    group: StreamsGroup,
+    assignor: str,
+    session_timeout_ms: Millis,
+    deadlines: Deadlines,
+    partition_count: Callable[[str], int],
 ) -> StreamsGroupView:
-    """A group of tasks."""
+    """A group of tasks. ``partition_count`` is 0 for a topic that does not exist."""
     return StreamsGroupView(
         group_id=group.group_id,
         partition=group.partition.partition,
@@ -46,7 +50,7 @@ def of_streams_group(
         not_ready=not_ready(group),
         shutdown_requested_by=group.memory.shutdown_requested_by,
         subtopologies=subtopology_views(group),
-        internal_topics=internal_topic_views(group),
+        internal_topics=internal_topic_views(group, partition_count),
         tasks=task_views(group),
     )
 
