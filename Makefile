@@ -324,7 +324,7 @@ NODE ?= memory
 clients: setup
 	BURROW=$(BURROW) $(RUN) -m conformance.clients --node $(NODE) $(CLIENTS)
 	$(if $(CLIENTS),,$(RUN) -m conformance.clients.helpers && $(RUN) -m conformance.clients.consumer_groups && \
-	  $(RUN) -m conformance.clients.share_groups)
+	  $(RUN) -m conformance.clients.share_groups && $(RUN) -m conformance.clients.streams_groups)
 
 # The clients log in by each mechanism, over TLS and without; writes its table of docs/clients.md.
 client-logins: setup
@@ -345,10 +345,15 @@ client-share-groups: setup
 client-share-groups-on-kafka: setup
 	$(RUN) -m conformance.clients.share_groups_on_kafka $(CLIENTS)
 
-# An application of Kafka Streams on streams groups. It wants Maven and Java; some minutes.
+# Applications of Kafka Streams on streams groups; writes its table. It wants Maven and Java; three minutes. LIVES=name for some.
 .PHONY: client-streams-groups
 client-streams-groups: setup client-streams-tool
-	$(RUN) -m conformance.clients.streams_groups
+	$(RUN) -m conformance.clients.streams_groups $(LIVES)
+
+# The same on a real Kafka and on Rejoin: results and heartbeats beside each other. LIVES='--record' writes down what Kafka did.
+.PHONY: client-streams-groups-on-kafka
+client-streams-groups-on-kafka: setup
+	$(RUN) -m conformance.clients.streams_groups.on_kafka $(LIVES)
 
 # The test of examples/testing with two instances of a Kafka Streams application. It wants Maven and Java; half a minute.
 .PHONY: example-streams

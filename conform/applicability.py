@@ -14,11 +14,16 @@ OF_CLASSIC: Final = frozenset({"JoinGroup"})
 OF_CONSUMER: Final = frozenset({"ConsumerGroupHeartbeat"})
 OF_TRANSACTIONS: Final = frozenset({"InitProducerId", "TxnOffsetCommit", "Produce", "EndTxn", "WriteTxnMarkers"})
 OF_SHARE: Final = frozenset({"ShareGroupHeartbeat"})
+OF_STREAMS: Final = frozenset({"StreamsGroupHeartbeat"})
 CONCERNS: Final[Mapping[str, frozenset[str]]] = {
     "group.initial.rebalance.delay.ms": OF_CLASSIC,
     "group.consumer.migration.policy": OF_CONSUMER,
     "group.consumer.assignment.interval.ms": OF_CONSUMER,
     "group.share.assignment.interval.ms": OF_SHARE,
+    "group.streams.initial.rebalance.delay.ms": OF_STREAMS,
+    "group.streams.assignment.interval.ms": OF_STREAMS,
+    "group.streams.heartbeat.interval.ms": OF_STREAMS,
+    "group.streams.num.standby.replicas": OF_STREAMS,
     "transaction.partition.verification.enable": OF_TRANSACTIONS,
     "num.partitions": frozenset({"CreateTopics", "Metadata"}),
 }
@@ -35,6 +40,9 @@ BOUNDS_OF_GROUP_SETTINGS: Final[Mapping[str, str]] = {
     "group.share.min.record.lock.duration.ms": "share.record.lock.duration.ms",
     "group.share.min.session.timeout.ms": "share.session.timeout.ms",
     "group.share.min.heartbeat.interval.ms": "share.heartbeat.interval.ms",
+    "group.streams.min.session.timeout.ms": "streams.session.timeout.ms",
+    "group.streams.min.heartbeat.interval.ms": "streams.heartbeat.interval.ms",
+    "group.streams.max.standby.replicas": "streams.num.standby.replicas",
 }
 """Settings of brokers that bound a setting of groups."""
 BOUND_TO_TIME: Final[Mapping[str, str]] = {

@@ -211,7 +211,9 @@ class JudgedBroker:
             if each.get("groupType") == "consumer":
                 await self._end_consumers(each["groupId"])
             elif each.get("groupType") == "share":
-                await self._end_share_members(each["groupId"])
+                await self._end_members_of("Share", each["groupId"])
+            elif each.get("groupType") == "streams":
+                await self._end_members_of("Streams", each["groupId"])
             else:
                 await self._end_members(each["groupId"])
         names = [one["groupId"] for one in ours]
@@ -237,11 +239,13 @@ class JudgedBroker:
                 leave = {"groupId": group, "members": [{"memberId": member["memberId"]}]}
                 await self.ask("LeaveGroup", leave, self.version("LeaveGroup", 3))
 
-    async def _end_share_members(self, group: str) -> None:
-        found = await self.ask("ShareGroupDescribe", {"groupIds": [group]}, self.version("ShareGroupDescribe"))
+    async def _end_members_of(self, kind: str, group: str) -> None:
+        """Let the members of a share group or a streams group leave."""
+        describe, heartbeat = f"{kind}GroupDescribe", f"{kind}GroupHeartbeat"
+        found = await self.ask(describe, {"groupIds": [group]}, self.version(describe))
         for member in found["groups"][0]["members"]:
             body = {"groupId": group, "memberId": member["memberId"], "memberEpoch": -1}
-            await self.ask("ShareGroupHeartbeat", body, self.version("ShareGroupHeartbeat"))
+            await self.ask(heartbeat, body, self.version(heartbeat))
 
     async def _remove_topics(self, prefix: str) -> None:
         found = await self.ask("Metadata", {"topics": None}, 1)

@@ -15,6 +15,7 @@ from typing import Final
 
 from conformance.packing_share_groups import LONGEST_MS as LONGEST_OF_SHARE_GROUPS_MS
 from conformance.packing_share_groups import paths_of_share_groups, scripts_of_share_groups
+from conformance.packing_streams_groups import path_of_streams_groups, scripts_of_streams_groups
 from conformance.player.recorder import GOLDEN
 from rejoin.conform.player.messages import Json
 from rejoin.conform.recordings.reading import RELEASE, SETS, pack, packed_path
@@ -38,6 +39,8 @@ BY_DRAWN_IDS: Final = frozenset(
     )
 )
 """Scripts in which the hash of a classic member's id decides where the assignor comes to it."""
+STREAMS_HEARTBEAT: Final = "StreamsGroupHeartbeat"
+"""A topology that names internal topics is refused everywhere."""
 TOPIC, GROUP, OWN_NAMES = 2, 32, "__"
 SURROUNDING: Final = frozenset({"move", "stop", "start", "fill", "loaded"})
 
@@ -49,7 +52,12 @@ SOURCES: Final = Path(__file__).with_name("packed-recordings.sha256")
 def digest() -> str:
     """The digest of all recordings as they are now."""
     found = hashlib.sha256()
-    others = (*_paths_of_transactions(), *_paths_of_consumer_groups(), *paths_of_share_groups())
+    others = (
+        *_paths_of_transactions(),
+        *_paths_of_consumer_groups(),
+        *paths_of_share_groups(),
+        path_of_streams_groups(),
+    )
     for path in sorted((*_paths_of_steps(), *others)):
         found.update(f"{path.relative_to(GOLDEN)}\n".encode() + path.read_bytes())
     return found.hexdigest()
@@ -98,6 +106,7 @@ def _exchanges() -> Iterator[tuple[str, Json, list[Json]]]:
     for path in _paths_of_consumer_groups():
         yield from _exchanges_of(path, "consumer-protocol")
     yield from scripts_of_share_groups()
+    yield from scripts_of_streams_groups()
 
 
 def _exchanges_of(path: Path, of_set: str) -> Iterator[tuple[str, Json, list[Json]]]:
@@ -131,7 +140,7 @@ def _unplayable(header: Json, lines: list[Json]) -> str | None:
         return "the transaction log is written by hand"
     if any(_changes_cluster(line) for line in requests):
         return "settings or features of the cluster are changed"
-    if any(f'"{OWN_NAMES}' in json.dumps(line["request"]) for line in requests):
+    if any(f'"{OWN_NAMES}' in json.dumps(line["request"]) for line in requests if line["api"] != STREAMS_HEARTBEAT):
         return "partitions of internal topics are named, and other names are elsewhere"
     if "ids" in header or header["script"] in BY_DRAWN_IDS:
         return "the outcome follows from the ids that Kafka drew"

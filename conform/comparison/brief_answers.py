@@ -1,4 +1,4 @@
-"""Answers in the brief form of the recordings of share groups.
+"""Answers in the brief form of the recordings of share groups and streams groups.
 
 Fetched batches are their first and last offset and their kind, dead letters are the text of their records, and of an
 assignment the number of partitions counts: which ones a member gets follows from the ids of topics that a broker drew.
@@ -12,7 +12,8 @@ from typing import Any, Final
 from rejoin.conform.player.messages import Json
 
 LEFT_OUT: Final = frozenset(
-    ("errorMessage", "acknowledgeErrorMessage", "throttleTimeMs", "nodeEndpoints", "host", "port", "clusterId")
+    {"errorMessage", "acknowledgeErrorMessage", "statusDetail", "throttleTimeMs"}
+    | {"nodeEndpoints", "host", "port", "clusterId"}
 )
 """Fields that differ by nature, or that the recordings do not have."""
 OF_PRODUCE: Final = ("index", "errorCode", "baseOffset")

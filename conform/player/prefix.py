@@ -32,12 +32,16 @@ LONGEST: Final = 200
 FIELDS: Final = frozenset(
     {"groupId", "groupIds", "groupsNames", "groups", "transactionalId", "v3AndBelowTransactionalId"}
     | {"transactionalIds", "key", "coordinatorKeys", "topic", "topicNames", "topicName"}
-    | {"subscribedTopicNames", "subscribedTopicRegex"}
+    | {"subscribedTopicNames", "subscribedTopicRegex", "sourceTopics", "repartitionSinkTopics"}
 )
 PATTERN: Final = "transactionalIdPattern"
 _BEGIN_OF_PATTERN: Final = re.compile(r"(\(\?[A-Za-z-]+\))?\^?")
 """Flags of a regular expression, and its anchor."""
-LISTS_OF_TOPICS: Final = frozenset({"topics", "v3AndBelowTopics", "topicData"})
+LISTS_OF_TOPICS: Final = frozenset(
+    {"topics", "v3AndBelowTopics", "topicData", "stateChangelogTopics", "repartitionSourceTopics"}
+)
+PAIRS: Final = frozenset({"topicConfigs", "clientTags"})
+"""Lists of pairs of streams groups, in which a key is no name."""
 SUBSCRIPTIONS: Final = frozenset({"metadata", "memberMetadata"})
 ASSIGNMENTS: Final = frozenset({"assignment", "memberAssignment"})
 WITH_BYTES: Final = frozenset({"JoinGroup", "SyncGroup", "DescribeGroups"})
@@ -87,7 +91,7 @@ class RunPrefix:
             return renamed(value, key, self._add)
         if key == PATTERN:
             return self._add_to_pattern(value)
-        is_name = key in FIELDS or (key == "name" and of in LISTS_OF_TOPICS)
+        is_name = (key in FIELDS and of not in PAIRS) or (key == "name" and of in LISTS_OF_TOPICS)
         is_name = is_name or (key == "resourceName" and within.get("resourceType") in (TOPIC, GROUP))
         is_name = is_name or (key == "value" and within.get("name") == DEAD_LETTER_TOPIC)
         return self._add(value) if is_name else value

@@ -25,6 +25,7 @@ SETS: Final = {
     "wire": "versions of requests, and requests that are wrong",
     "admin": "topics and settings, as admin clients see them",
     "share-groups": "share groups (KIP-932): members, acquisitions, acknowledgements, dead letters, state",
+    "streams-groups": "streams groups (KIP-1071): topologies, internal topics, tasks, standbys, static members",
 }
 """The sets by name, and the subject of each."""
 

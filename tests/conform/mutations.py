@@ -23,6 +23,7 @@ from rejoin.conform.player.connection import BrokerAccess
 from rejoin.conform.recordings.reading import PackedScript, read_set
 from rejoin.coordinator.service import logs
 from tests.conform import share_mutations as of_share_groups
+from tests.conform import streams_mutations as of_streams_groups
 from tests.conform.own_broker import own_broker
 from tests.simulation import test_producers as of_producers
 from tests.simulation import test_transactions as of_transactions
@@ -50,6 +51,7 @@ GROUPS: Final = ("groups", "offsets")
 CONSUMERS: Final = ("consumer-protocol",)
 TRANSACTIONS: Final = ("transactions",)
 SHARE_GROUPS: Final = ("share-groups",)
+STREAMS_GROUPS: Final = ("streams-groups",)
 MUTATIONS: Final = (
     Mutation(of_groups.a_heartbeat_restarts_no_session, GROUPS),
     Mutation(of_groups.sessions_never_end, GROUPS),
@@ -73,6 +75,8 @@ MUTATIONS: Final = (
     Mutation(of_producers.the_broker_knows_no_batch_again, TRANSACTIONS),
     Mutation(of_share_groups.locks_never_end, SHARE_GROUPS),
     Mutation(of_share_groups.delivery_counts_do_not_rise, SHARE_GROUPS),
+    Mutation(of_streams_groups.tasks_are_handed_out_that_others_hold, STREAMS_GROUPS),
+    Mutation(of_streams_groups.epochs_of_streams_members_are_not_compared, STREAMS_GROUPS),
 )
 
 

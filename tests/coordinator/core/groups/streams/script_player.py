@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.registry import DEFINED, Api
 from tests.coordinator.core.driver import PARTITION, Driver, uuid_in
@@ -22,12 +23,15 @@ class StreamsScriptPlayer:
     def __init__(self, script: Mapping[str, Any]) -> None:
         self.ids = 0
         self.settings = Settings.model_validate(_SETTINGS | script["settings"])
-        self.driver = Driver(Node(self.settings, self._new_id))
+        self.driver = self.new_driver()
         self.driver.see_cluster()
         self.driver.elect(PARTITION)
         self.sent = 0
         self.member_ids: dict[str, str] = {}
         """Ids of this node by ids of the recorded broker."""
+
+    def new_driver(self) -> Driver:
+        return Driver(Node(self.settings, self._new_id))
 
     def _new_id(self) -> str:
         self.ids += 1
@@ -40,22 +44,24 @@ class StreamsScriptPlayer:
             self.driver.resign(PARTITION)
             self.driver.elect(PARTITION)
             return None
-        reply = self.ask(step["api"], step["version"], self.translated(step["body"]))
+        reply = self.ask(step["api"], step["version"], self.translated(step["body"]), step.get("client", "client"))
         if step["api"] == "JoinGroup" and step["reply"]["memberId"]:
             self.member_ids[step["reply"]["memberId"]] = reply["memberId"]
         if step["api"] == "CreateTopics":
             return None
         return reply
 
-    def ask(self, name: str, version: int, body: Any) -> Any:
-        api = _APIS[name]
-        self.sent += 1
-        number = self.sent
-        self.driver.receive(self.sent, api.request.from_json(json.dumps(body)), version)
-        if number not in self.driver.replies:
+    def ask(self, name: str, version: int, body: Any, client: str = "client") -> Any:
+        self.send(name, version, body, client)
+        if self.sent not in self.driver.replies:
             # A JoinGroup waits for others.
             self.driver.elapse(self.settings.group_initial_rebalance_delay_ms)
-        return json.loads(self.driver.replies.pop(number).to_json(version))
+        return json.loads(self.driver.replies.pop(self.sent).to_json(version))
+
+    def send(self, name: str, version: int, body: Any, client: str) -> None:
+        self.sent += 1
+        request = _APIS[name].request.from_json(json.dumps(body))
+        self.driver.request(self.sent, request, Context(version, client, "/127.0.0.1", "User:ANONYMOUS"))
 
     def translated(self, value: Any) -> Any:
         """A value of the script with the ids of this node."""
