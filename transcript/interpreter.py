@@ -25,6 +25,7 @@ from rejoin.transcript.grammar.table import (
     MEMBER_DIRECTIVES,
     MEMBER_REQUESTS,
     SHARE_HEARTBEAT,
+    STREAMS_HEARTBEAT,
     topic_command,
 )
 from rejoin.transcript.grammar.words import BadWord, read_number, read_offsets
@@ -152,7 +153,8 @@ class TranscriptPlayer(TranscriptSession):
         member.next_beat_at = at + BEAT_EVERY_MS
         if member.is_modern and member.generation < 0:
             return  # fenced: the next command says what it joins with
-        modern = SHARE_HEARTBEAT if member.is_sharing else HEARTBEAT
+        kinds = ((member.is_sharing, SHARE_HEARTBEAT), (member.is_streaming, STREAMS_HEARTBEAT), (True, HEARTBEAT))
+        modern = next(command for is_kind, command in kinds if is_kind)
         self._request(modern if member.is_modern else BEAT, member, [], quiet=True)
 
     def do_pause(self, _: list[str]) -> None:

@@ -15,6 +15,10 @@ from rejoin.protocol.messages.share.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from rejoin.protocol.messages.streams.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
 
 _NO_SESSION: Final = frozenset({ErrorCode.SHARE_SESSION_NOT_FOUND, ErrorCode.INVALID_SHARE_SESSION_EPOCH})
 
@@ -34,6 +38,8 @@ class MemberContext:
     """Whether the member speaks the consumer protocol: then ``generation`` is its epoch."""
     is_sharing: bool = False
     """True for a member of a share group: then ``generation`` is its epoch, too."""
+    is_streaming: bool = False
+    """True for a member of a streams group."""
     session_epoch: int = 0
     """The epoch that its share session expects next; 0: it has none."""
     options: dict[str, str] = field(default_factory=dict)
@@ -57,7 +63,9 @@ class MemberContext:
                 pass
 
     def on_heartbeat_response(
-        self, member_id: str, response: ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse
+        self,
+        member_id: str,
+        response: ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse | StreamsGroupHeartbeatResponse,
     ) -> None:
         """Take over what a ConsumerGroupHeartbeat was answered; ``member_id`` is the one that it came with."""
         self.is_modern = True
@@ -87,6 +95,12 @@ class MemberContext:
                     self.session_epoch = 0
             case _:
                 pass
+
+    def on_streams_response(self, request: Request, response: Response) -> None:
+        """Take over what a StreamsGroupHeartbeat was answered; nothing for other requests."""
+        if isinstance(request, StreamsGroupHeartbeatRequest) and isinstance(response, StreamsGroupHeartbeatResponse):
+            self.is_streaming = True
+            self.on_heartbeat_response(request.member_id, response)
 
     def forget(self) -> None:
         """Be a new member."""

@@ -19,6 +19,7 @@ from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGro
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest, MemberIdentity
 from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.protocol.messages.share.share_group_heartbeat import ShareGroupHeartbeatRequest
+from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.messages.transactions.add_offsets_to_txn import AddOffsetsToTxnRequest
 from rejoin.protocol.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
@@ -30,6 +31,8 @@ from rejoin.transcript.grammar.table import BY_REQUEST, CREATE_TOPIC, LEAVE, RES
 from rejoin.transcript.grammar.words import NotExpressible, write_word
 from rejoin.transcript.members import MemberContext
 
+ModernHeartbeat = ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest | StreamsGroupHeartbeatRequest
+HEARTBEATS: Final = (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest, StreamsGroupHeartbeatRequest)
 OF_TRANSACTIONS: Final = (InitProducerIdRequest, AddPartitionsToTxnRequest, AddOffsetsToTxnRequest, EndTxnRequest)
 NO_COORDINATOR: Final = "transcripts have no transaction coordinator; what it writes to groups is played as txn and end"
 LAST_COMMIT_WITHOUT_COORDINATOR: Final = 4
@@ -100,7 +103,7 @@ class MemberNames:
         if isinstance(request, JoinGroupRequest):
             return self._join(command, request, context)
         member: MemberContext | None = None
-        if isinstance(request, ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest):
+        if isinstance(request, HEARTBEATS):
             member = self._beating(request, context)
             return self._written(command, request, version, group_id, member)
         if isinstance(request, LeaveGroupRequest):
@@ -148,13 +151,14 @@ class MemberNames:
         member.is_gone = member.generation < 0
         self._owners[member.member_id or member_id] = member
 
-    def on_share_response(self, name: str, request: Request, response: Response) -> None:
-        """Take over what a request of a share group was answered; nothing for other requests."""
+    def on_group_response(self, name: str, request: Request, response: Response) -> None:
+        """Take over what a request of a share or streams group was answered; nothing for other requests."""
         member = self._members.get(name)
         if member is None:
             return
         member.on_share_response(request, response)
-        if isinstance(request, ShareGroupHeartbeatRequest):
+        member.on_streams_response(request, response)
+        if isinstance(request, ShareGroupHeartbeatRequest | StreamsGroupHeartbeatRequest):
             member.is_gone = member.generation < 0
             self._owners[member.member_id or request.member_id] = member
 
@@ -163,6 +167,10 @@ class MemberNames:
         self._topic_ids[event.topic] = event.topic_id
         words = [CREATE_TOPIC.verb, event.topic, str(event.partition_count)]
         return " ".join([*words, event.topic_id] if self.writes_topic_ids else words)
+
+    def note_topic(self, event: TopicCreated) -> None:
+        """A topic was created by another command, as internal topics are by heartbeats."""
+        self._topic_ids.setdefault(event.topic, event.topic_id)
 
     def knows_topic(self, name: str) -> bool:
         """Whether a topic of this name was created in the transcript."""
@@ -251,10 +259,8 @@ class MemberNames:
                 return member
         return self._new(client_id, group_id, instance)
 
-    def _beating(
-        self, request: ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest, context: Context
-    ) -> NamedMember:
-        """Who sends a ConsumerGroupHeartbeat: the member with this id, or one of this client that has none now."""
+    def _beating(self, request: ModernHeartbeat, context: Context) -> NamedMember:
+        """The member with this id, or one of this client that has none now."""
         owner = self._owners.get(request.member_id)
         if owner is not None and owner.group_id == request.group_id:
             return owner

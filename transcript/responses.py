@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 from rejoin.journal.formatting import owned
@@ -41,6 +41,11 @@ from rejoin.protocol.messages.share.share_group_offsets import (
     AlterShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponse,
+)
+from rejoin.protocol.messages.streams.streams_group_describe import DescribedStreamsGroup, StreamsGroupDescribeResponse
+from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatResponse, StreamsStatus
+from rejoin.protocol.messages.streams.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateResponse,
 )
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsResponse
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsResponse
@@ -111,8 +116,8 @@ def show(response: Response, topic_name: TopicName = str) -> str:
             | OffsetDeleteResponse()
         ):
             return response.error_code.name
-    if (shared := show_of_share_group(response, topic_name)) is not None:
-        return shared
+    if (shown := show_of_share_group(response, topic_name) or show_of_streams_group(response)) is not None:
+        return shown
     return response.to_json(BY_NAME[type(response).__name__.removesuffix("Response")].max_version).decode()
 
 
@@ -147,6 +152,49 @@ def show_of_share_group(response: Response, topic_name: TopicName) -> str | None
         ):
             return response.error_code.name
     return None
+
+
+def show_of_streams_group(response: Response) -> str | None:
+    """A response about a streams group; none for others."""
+    match response:
+        case StreamsGroupHeartbeatResponse(error_code=ErrorCode.NONE):
+            words = [f"epoch {response.member_epoch}"]
+            if response.active_tasks is not None:
+                words.append(f"runs {show_tasks(response.active_tasks)}")
+                words += [f"standby {show_tasks(response.standby_tasks)}"] if response.standby_tasks else []
+                words += [f"warm-up {show_tasks(response.warmup_tasks)}"] if response.warmup_tasks else []
+            words += [StreamsStatus(each.status_code).name for each in response.status or ()]
+            words += (
+                [f"endpoints of epoch {response.endpoint_information_epoch}"]
+                if response.partitions_by_user_endpoint
+                else []
+            )
+            return ", ".join(words)
+        case StreamsGroupDescribeResponse():
+            return ", ".join(show_described_streams(group) for group in response.groups)
+        case StreamsGroupHeartbeatResponse() | StreamsGroupTopologyDescriptionUpdateResponse():
+            return response.error_code.name
+    return None
+
+
+def show_described_streams(group: DescribedStreamsGroup) -> str:
+    """A description: state, epochs, and each member with its tasks and those it is to have."""
+    if group.error_code is not ErrorCode.NONE:
+        return f"{group.group_id} {group.error_code.name}"
+    members = "; ".join(
+        f"{each.member_id} at {each.member_epoch} runs {show_tasks(each.assignment.active_tasks)}"
+        f", standby {show_tasks(each.assignment.standby_tasks)}"
+        f", target {show_tasks(each.target_assignment.active_tasks)}"
+        f" and standby {show_tasks(each.target_assignment.standby_tasks)}"
+        for each in group.members
+    )
+    epochs = f"epoch {group.group_epoch}, target {group.assignment_epoch}"
+    return f"{group.group_id} {group.group_state} {epochs} [{members}]"
+
+
+def show_tasks(tasks: Iterable[Any] | None) -> str:
+    """Tasks as Kafka Streams names them: ``0_0 0_1``; - for none."""
+    return " ".join(f"{each.subtopology_id}_{number}" for each in tasks or () for number in each.partitions) or "-"
 
 
 def show_produce(response: ProduceResponse, topic_name: TopicName) -> str:

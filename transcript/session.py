@@ -18,6 +18,7 @@ from rejoin.journal.formatting import format_event
 from rejoin.protocol.message import Request, Response, WrongVersion
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupResponse
+from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.records.keyed import Record
@@ -73,6 +74,9 @@ class TranscriptSession:
         self._member_ids = 0
         self._topic_id = ""
         """While a topic is created: its id in hexadecimal digits."""
+        self._internal_topics = 0
+        """How many ids were drawn for topics that heartbeats create."""
+        self._draws_topic_ids = False
 
     # --- requests
 
@@ -96,7 +100,10 @@ class TranscriptSession:
         connection = member.name if command.by_member else ""
         by_operator = not command.by_member
         context = Context(version, member.name, "/127.0.0.1", by_operator=by_operator, connection=connection)
+        # Members of streams groups bring their ids: what is drawn is for internal topics.
+        self._draws_topic_ids = isinstance(request, StreamsGroupHeartbeatRequest)
         self.driver.request(pending, request, context)
+        self._draws_topic_ids = False
         if not pending.answered:
             self._say(f"{member.name}  {api.name} waits")
 
@@ -154,6 +161,9 @@ class TranscriptSession:
         """Short ids for members, whole ones for topics."""
         if self._topic_id:
             return self._topic_id
+        if self._draws_topic_ids:
+            self._internal_topics += 1
+            return f"{(1 << 64) + self._internal_topics:032x}"
         self._member_ids += 1
         return str(self._member_ids)
 
@@ -184,6 +194,7 @@ class TranscriptSession:
         if isinstance(response, ConsumerGroupHeartbeatResponse):
             member.on_heartbeat_response(getattr(token.request, "member_id", ""), response)
         member.on_share_response(token.request, response)
+        member.on_streams_response(token.request, response)
         text = f"{BY_REQUEST[type(token.request)].name} -> {show(response, self._topic_name)}"
         if token.quiet:
             if text == member.last_beat or (not member.last_beat and is_uneventful(text)):

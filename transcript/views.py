@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView
+from rejoin.coordinator.core.views import (
+    ConsumerGroupView,
+    ConsumerMemberView,
+    GroupView,
+    StreamsGroupView,
+    StreamsMemberView,
+)
 from rejoin.journal.formatting import owned
 from rejoin.protocol.records.consumer_offsets import GroupRecord, OffsetRecord
 from rejoin.protocol.records.groups.consumer_groups import (
@@ -14,8 +20,15 @@ from rejoin.protocol.records.groups.consumer_groups import (
     ConsumerGroupRegularExpressionValue,
 )
 from rejoin.protocol.records.groups.group_parts import AssignmentEpoch, TargetPartitions
+from rejoin.protocol.records.groups.streams_groups import (
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMemberMetadataValue,
+    StreamsGroupMetadataValue,
+    StreamsGroupTargetAssignmentMemberValue,
+    StreamsGroupTopologyValue,
+)
 from rejoin.protocol.records.keyed import KeyedRecord, Record, TransactionMarker
-from rejoin.transcript.responses import TopicName, show_assignment
+from rejoin.transcript.responses import TopicName, show_assignment, show_tasks
 
 _KINDS: Final = {
     "Metadata": "the group",
@@ -25,6 +38,8 @@ _KINDS: Final = {
     "TargetAssignmentMember": "target",
     "CurrentMemberAssignment": "assignment",
     "RegularExpression": "expression",
+    "Topology": "the topology",
+    "StatePartitionMetadata": "share-partitions",
 }
 
 
@@ -54,11 +69,11 @@ def show_record(record: Record, topic_name: TopicName = str) -> str:
 
 
 def show_consumer_record(record: KeyedRecord[Any, Any], topic_name: TopicName) -> str:
-    """A record of a consumer group, by what is in its value; none is a tombstone."""
+    """A record of a group whose coordinator assigns, by what is in its value; none is a tombstone."""
     key, value = record.key.data, record.value
     who = getattr(key, "member_id", getattr(key, "regular_expression", None))
     name = key.group_id if who is None else f"{key.group_id}  {who}"
-    kind = type(record).__name__.removeprefix("ConsumerGroup").removesuffix("Record")
+    kind = type(record).__name__.partition("Group")[2].removesuffix("Record")
     if value is None:
         return f"{name}: {_KINDS[kind]} is gone"
     data = value.data
@@ -78,9 +93,32 @@ def show_consumer_record(record: KeyedRecord[Any, Any], topic_name: TopicName) -
             return f"{name}: epoch {data.member_epoch}, has {has}" + (
                 f", gives up {revoking}" if revoking != "-" else ""
             )
+        case StreamsGroupMetadataValue():
+            validated = data.validated_topology_epoch
+            return f"{name}: epoch {data.epoch}, {'ready' if validated >= 0 else 'not ready'}"
+        case StreamsGroupTopologyValue():
+            parts = " ".join(each.subtopology_id for each in data.subtopologies)
+            return f"{name}: topology of epoch {data.epoch}: {parts or '-'}"
+        case StreamsGroupMemberMetadataValue():
+            return f"{name}: process {data.process_id or '-'}"
+        case StreamsGroupTargetAssignmentMemberValue():
+            return f"{name}: target {show_tasks(data.active_tasks)}, standby {show_tasks(data.standby_tasks)}"
+        case StreamsGroupCurrentMemberAssignmentValue():
+            return f"{name}: epoch {data.member_epoch}, {_current(data)}"
         case ConsumerGroupRegularExpressionValue():
             return f"{name}: matches {' '.join(data.topics) or '-'}"
     return f"{name}: {_KINDS[kind]}"
+
+
+def _current(data: StreamsGroupCurrentMemberAssignmentValue) -> str:
+    words = [f"has {show_tasks(data.active_tasks)}"]
+    for word, tasks in (
+        ("standby", data.standby_tasks),
+        ("gives up", data.active_tasks_pending_revocation),
+        ("gives up standby", data.standby_tasks_pending_revocation),
+    ):
+        words += [f"{word} {show_tasks(tasks)}"] if tasks else []
+    return ", ".join(words)
 
 
 def _by_name(topics: Any, topic_name: TopicName) -> str:
@@ -101,10 +139,28 @@ def show_consumer_group(group: ConsumerGroupView) -> str:
     return "; ".join(words)
 
 
+def show_streams_group(group: StreamsGroupView) -> str:
+    """A streams group: why it is not ready, and the member and standbys of each task."""
+    words = [f"{group.group_id}  {group.state}, epoch {group.group_epoch}, target {group.assignment_epoch}"]
+    words += [f"not ready: {group.not_ready}"] if group.not_ready else []
+    words += [f"shutdown requested by {group.shutdown_requested_by}"] if group.shutdown_requested_by else []
+    for member in group.members:
+        assert isinstance(member, StreamsMemberView), "a streams group has such members"
+        words.append(f"{member.member_id} at {member.member_epoch}")
+    for task in group.tasks:
+        holder = task.active or (f"{task.revoking} (gives up)" if task.revoking else "-")
+        wanted = f", target {task.target}" if task.target and task.target != task.active else ""
+        standby = f", standby {' '.join(task.standby)}" if task.standby else ""
+        words.append(f"{task.subtopology_id}_{task.partition} {holder}{wanted}{standby}")
+    return "; ".join(words)
+
+
 def show_group(group_id: str, group: GroupView | None) -> str:
     """A group as its coordinator sees it."""
     if group is None:
         return f"{group_id}  does not exist"
+    if isinstance(group, StreamsGroupView):
+        return show_streams_group(group)
     if isinstance(group, ConsumerGroupView):
         return show_consumer_group(group)
     words = [f"{group_id}  {group.state}, generation {group.generation}"]

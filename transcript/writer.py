@@ -316,9 +316,12 @@ class TranscriptWriter:
     def _begin_block(self, command: str) -> None:
         self._flush_remarks()
         block = self._blocks[-1]
-        beats = command.rsplit(maxsplit=1)[-1] in ("beat", "heartbeat", "share-heartbeat") or command.startswith(
-            "advance "
-        )
+        beats = command.rsplit(maxsplit=1)[-1] in (
+            "beat",
+            "heartbeat",
+            "share-heartbeat",
+            "streams-heartbeat",
+        ) or command.startswith("advance ")
         if block.out and not (block.is_uneventful and beats and not self._is_quiet):
             block = DraftBlock()
             self._blocks.append(block)
@@ -349,6 +352,8 @@ class TranscriptWriter:
                         self._remarks.append(format_event(effect))
                 case Event():
                     self._name_member(effect, name)
+                    if isinstance(effect, events.TopicCreated):
+                        self._names.note_topic(effect)
                     group_id = getattr(effect, "group_id", None)
                     if self._only_group is None or group_id in (None, self._only_group):
                         self._add_line(step.at, format_event(effect))
@@ -368,7 +373,7 @@ class TranscriptWriter:
             self._names.on_join_response(name, reply.response)
         if isinstance(reply.response, ConsumerGroupHeartbeatResponse):
             self._names.on_heartbeat_response(name, getattr(what.request, "member_id", ""), reply.response)
-        self._names.on_share_response(name, what.request, reply.response)
+        self._names.on_group_response(name, what.request, reply.response)
         shown = show(reply.response, self._names.topic_name)
         self._add_line(step.at, f"{name}  {BY_REQUEST[type(what.request)].name} -> {shown}")
 

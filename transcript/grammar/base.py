@@ -88,6 +88,17 @@ def number(key: str, field: str, text: str) -> Option:
     return Option(key, field, read_number, plain, always(text))
 
 
+def read_flag(text: str) -> bool:
+    """``yes`` or ``no``."""
+    if text not in ("yes", "no"):
+        raise BadWord(f"expected yes or no, not {text!r}")
+    return text == "yes"
+
+
+def write_flag(value: bool, _: MemberContext) -> str:
+    return "yes" if value else "no"
+
+
 ID = Option("id", "member_id", str, plain, lambda member: member.member_id)
 GENERATION = Option("generation", "generation_id", read_number, plain, lambda member: str(member.generation))
 INSTANCE = Option("instance", "group_instance_id", read_nullable, plain, kept("instance", ""))

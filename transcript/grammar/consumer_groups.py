@@ -24,8 +24,8 @@ from rejoin.transcript.grammar.words import (
 from rejoin.transcript.members import MemberContext
 
 _OWNS: Final = "owns="
-_JOIN_EPOCH: Final = 0
-_USUAL_TIMEOUT_MS: Final = 60_000
+JOIN_EPOCH: Final = 0
+USUAL_TIMEOUT_MS: Final = 60_000
 
 
 def _read_topics(text: str) -> tuple[str, ...] | None:
@@ -44,14 +44,14 @@ def _write_regex(regex: str | None, _: MemberContext) -> str:
     return "none" if regex == "" else plain(regex, _)
 
 
-def _read_timeout(text: str) -> int | None:
+def read_timeout(text: str) -> int | None:
     """The timeout; none where it is the usual one of the epoch."""
     return read_number(text) if text else None
 
 
 def _epoch(member: MemberContext) -> int:
     """A member's epoch; it joins if it has left, was fenced, or was a member of a classic group."""
-    return member.generation if member.is_modern and member.generation > _JOIN_EPOCH else _JOIN_EPOCH
+    return member.generation if member.is_modern and member.generation > JOIN_EPOCH else JOIN_EPOCH
 
 
 MEMBER_ID: Final = Option("id", "member_id", str, plain, lambda member: member.member_id or member.name)
@@ -81,32 +81,32 @@ class HeartbeatCommand(RequestCommand):
         NAMES,
         Option("regex", "subscribed_topic_regex", _read_regex, _write_regex, always(""), since=1),
         Option("assignor", "server_assignor", read_nullable, plain, always("")),
-        Option("timeout", "rebalance_timeout_ms", _read_timeout, plain, always("")),
+        Option("timeout", "rebalance_timeout_ms", read_timeout, plain, always("")),
         stays("instance", "instance_id", "", read_nullable),
         Option("rack", "rack_id", read_nullable, plain, always("")),
     )
     options_last = True
 
     def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
-        joins = values["member_epoch"] == _JOIN_EPOCH
+        joins = values["member_epoch"] == JOIN_EPOCH
         owned = [word.removeprefix(_OWNS) for word in rest if word.startswith(_OWNS)]
         self.expect_no([word for word in rest if not word.startswith(_OWNS)])
         if values["rebalance_timeout_ms"] is None:
-            values["rebalance_timeout_ms"] = _USUAL_TIMEOUT_MS if joins else -1
+            values["rebalance_timeout_ms"] = USUAL_TIMEOUT_MS if joins else -1
         text = owned[-1] if owned else "-" if joins else "null"
         return ConsumerGroupHeartbeatRequest(
             group_id=scope.group_id, **values, topic_partitions=_read_owned(text, scope)
         )
 
     def values(self, request: ConsumerGroupHeartbeatRequest, version: int) -> dict[str, Any]:
-        joins = request.member_epoch == _JOIN_EPOCH
+        joins = request.member_epoch == JOIN_EPOCH
         values = super().values(request, version)
-        if request.rebalance_timeout_ms == (_USUAL_TIMEOUT_MS if joins else -1):
+        if request.rebalance_timeout_ms == (USUAL_TIMEOUT_MS if joins else -1):
             values["rebalance_timeout_ms"] = None
         return values
 
     def write_rest(self, request: ConsumerGroupHeartbeatRequest, version: int, scope: Scope) -> list[str]:
-        usual = "-" if request.member_epoch == _JOIN_EPOCH else "null"
+        usual = "-" if request.member_epoch == JOIN_EPOCH else "null"
         text = _written_owned(request.topic_partitions, scope)
         return [] if text == usual else [f"{_OWNS}{text}"]
 

@@ -30,7 +30,17 @@ from rejoin.protocol.messages.share.share_group_offsets import (
     DescribedOffsetsRequestTopic,
     DescribeShareGroupOffsetsRequest,
 )
-from rejoin.transcript.grammar.base import Option, RequestCommand, Scope, always, number, plain, version_option
+from rejoin.transcript.grammar.base import (
+    Option,
+    RequestCommand,
+    Scope,
+    always,
+    number,
+    plain,
+    read_flag,
+    version_option,
+    write_flag,
+)
 from rejoin.transcript.grammar.consumer_groups import EPOCH, MEMBER_ID, NAMES, topic_names
 from rejoin.transcript.grammar.groups import write_group_ids
 from rejoin.transcript.grammar.words import (
@@ -88,19 +98,11 @@ def _write_mode(mode: int, _: MemberContext) -> str:
     return _MODES[mode] if 0 <= mode < len(_MODES) else str(mode)
 
 
-def _read_flag(text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise BadWord(f"expected yes or no, not {text!r}")
-    return text == "yes"
-
-
 _SESSION_ID: Final = Option("id", "member_id", str, plain, lambda member: member.member_id or member.name)
 _SESSION_EPOCH: Final = Option(
     "epoch", "share_session_epoch", read_number, plain, lambda member: str(member.session_epoch)
 )
-_RENEWS: Final = Option(
-    "renew", "is_renew_ack", _read_flag, lambda value, _: "yes" if value else "no", always("no"), since=2
-)
+_RENEWS: Final = Option("renew", "is_renew_ack", read_flag, write_flag, always("no"), since=2)
 
 
 class _SessionCommand(RequestCommand):

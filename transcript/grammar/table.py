@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from rejoin.protocol.message import Request
-from rejoin.transcript.grammar import consumer_groups, groups, offsets, share_groups, topics
+from rejoin.transcript.grammar import consumer_groups, groups, offsets, share_groups, streams_groups, topics
 from rejoin.transcript.grammar.base import OUTSIDE, RequestCommand
 
 JOIN: Final = groups.JoinCommand()
@@ -34,6 +34,9 @@ DESCRIBE_SHARE_GROUPS: Final = share_groups.DescribeShareGroupsCommand()
 SHARE_OFFSETS: Final = share_groups.DescribeShareOffsetsCommand()
 ALTER_SHARE_OFFSETS: Final = share_groups.AlterShareOffsetsCommand()
 DELETE_SHARE_OFFSETS: Final = share_groups.DeleteShareOffsetsCommand()
+STREAMS_HEARTBEAT: Final = streams_groups.StreamsHeartbeatCommand()
+DESCRIBE_STREAMS: Final = streams_groups.DescribeStreamsCommand()
+TOPOLOGY_DESCRIPTION: Final = streams_groups.TopologyDescriptionCommand()
 PRODUCE: Final = topics.ProduceCommand()
 CONFIGS: Final = topics.ConfigsCommand()
 FIND: Final = topics.FindCommand()
@@ -43,6 +46,7 @@ REQUESTS: Final[tuple[RequestCommand, ...]] = (
     *(JOIN, SYNC, BEAT, LEAVE, LEAVE_TOGETHER, HEARTBEAT),
     *(COMMIT, TXN, END, FETCH, FORGET),
     *(SHARE_HEARTBEAT, SHARE_FETCH, ACKNOWLEDGE, SHARE_OFFSETS, ALTER_SHARE_OFFSETS, DELETE_SHARE_OFFSETS),
+    *(STREAMS_HEARTBEAT, DESCRIBE_STREAMS, TOPOLOGY_DESCRIPTION),
     *(PRODUCE, CONFIGS),
     *(LIST, DESCRIBE, DESCRIBE_CONSUMERS, DESCRIBE_SHARE_GROUPS, DELETE, FIND),
 )

@@ -33,7 +33,7 @@ NOT_STORED: Final = 1
 """Kafka: StreamsGroupTopologyDescriptionStatus."""
 
 
-class _Refused(Exception):
+class PartRefused(Exception):
     """A part of the command that could not be done, and was printed; the others were done."""
 
 
@@ -49,7 +49,7 @@ async def run_action(action: str, options: argparse.Namespace) -> int:
     async with connected(options, StreamsGroupAdmin) as admin:
         try:
             await actions[action](admin, options)
-        except _Refused:
+        except PartRefused:
             return 1
         except CodedError as problem:
             cause = f"{EXCEPTIONS}{problem.java_name}: {problem}"
@@ -95,7 +95,7 @@ async def describe(admin: StreamsGroupAdmin, options: argparse.Namespace) -> Non
             elif group.members:
                 print_text(tables.offsets(group_id, await _offsets(admin, group), verbose=options.verbose), end="")
     if missing:
-        raise _Refused
+        raise PartRefused
 
 
 def _print_topology(group: StreamsGroupDescription) -> bool:
