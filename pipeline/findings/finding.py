@@ -87,7 +87,7 @@ _TRADE_OFFS: Final = {
     POLL_INTERVAL: _OF_POLLS,
     REBALANCE_TIMEOUT: _OF_POLLS,
     SESSION_TIMEOUT: _OF_SESSIONS,
-    "group.consumer.session.timeout.ms": _OF_SESSIONS,
+    **{f"group.{kind}.session.timeout.ms": _OF_SESSIONS for kind in ("consumer", "share", "streams")},
 }
 _OPPOSITE: Final = {LONGER: SHORTER, SHORTER: LONGER}
 

@@ -263,6 +263,16 @@ class GroupHistory:
         return any(session.group_protocol == "share" for session in self.sessions)
 
     @cached_property
+    def is_streams_group(self) -> bool:
+        """Whether brokers assign the tasks of Kafka Streams to the group's members (KIP-1071)."""
+        return any(session.group_protocol == "streams" for session in self.sessions)
+
+    @property
+    def server_protocol(self) -> str:
+        """Kind of a group whose members leave their assignment to the broker, as Kafka's settings name it."""
+        return "share" if self.is_share_group else "streams" if self.is_streams_group else "consumer"
+
+    @cached_property
     def _revokes(self) -> bool:
         """Whether members come back to give up partitions, where the source does not have the assignor."""
         if any((each.client_reason or "").startswith(REVOKED) for each in self.rebalances):

@@ -17,7 +17,7 @@ from rejoin.pipeline.share_groups.histories import Place, ShareGroupHistory, Win
 from rejoin.pipeline.share_groups.names import TABLES
 from rejoin.pipeline.share_groups.schemas import OF_SHARE_GROUPS
 from rejoin.pipeline.share_groups.sums import standing_in, sums_of, together
-from rejoin.pipeline.share_groups.tables import are_of_share_groups
+from rejoin.pipeline.share_groups.tables import SHARE_GROUPS
 
 Row = dict[str, Any]
 Key = tuple[str, str]
@@ -44,7 +44,7 @@ class IncrementalShareGroups:
 
     def add(self, events: pa.Table, *, everything: bool) -> dict[str, pa.Table]:
         """Take in the events of a step; returns settled rows by table."""
-        ours = events.filter(are_of_share_groups(events))
+        ours = events.filter(SHARE_GROUPS.are_read(events))
         self.kept = pa.concat_tables([self.kept, ours])
         touched = set(_keys(self.kept)) | set(self.so_far) if everything else set(_keys(ours))
         settled = self._settle(touched) if touched else {name: [] for name in _BY_ROW}

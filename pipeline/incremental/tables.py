@@ -27,10 +27,13 @@ from rejoin.pipeline.incremental.group_states import GroupStates
 from rejoin.pipeline.incremental.groups import READ, Groups, Key, StepRows, is_of
 from rejoin.pipeline.incremental.runs import SCHEMA, ObservedRuns, Waits
 from rejoin.pipeline.incremental.share_groups import IncrementalShareGroups
+from rejoin.pipeline.incremental.streams_groups import IncrementalStreamsGroups
 from rejoin.pipeline.incremental.table_files import TableFiles
 from rejoin.pipeline.incremental.transactions import Producers
 from rejoin.pipeline.share_groups.findings import share_findings
 from rejoin.pipeline.share_groups.schemas import OF_SHARE_GROUPS
+from rejoin.pipeline.streams_groups.findings import streams_findings
+from rejoin.pipeline.streams_groups.schemas import OF_STREAMS_GROUPS
 from rejoin.pipeline.tables.groups.rebalance_events import OPEN
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 from rejoin.pipeline.transactions.tables import findings_about, groups_by_topic
@@ -39,8 +42,8 @@ LOOK_BACK_MS: Final = 86_400_000
 """Rules look at what was in the last day; a finding from before stays as it was."""
 SHARE_OF_SAVING: Final = 0.05
 """Of the time at the most goes into keeping the state."""
-NAMES: Final = (*READ, *OF_TRANSACTIONS, *OF_SHARE_GROUPS, "findings")
-_VERSION: Final = 3
+NAMES: Final = (*READ, *OF_TRANSACTIONS, *OF_SHARE_GROUPS, *OF_STREAMS_GROUPS, "findings")
+_VERSION: Final = 4
 _LOOKED_AT: Final = ("rebalances", "member_sessions", "pauses", "balance")
 """Tables whose settled rows rules look at, a day long."""
 _BEGINS: Final = {
@@ -80,6 +83,7 @@ class IncrementalTables:
         self._states = GroupStates()
         self._producers = Producers(self._runs)
         self._share_groups = IncrementalShareGroups(self._runs)
+        self._streams_groups = IncrementalStreamsGroups(self._runs)
         self._open = {name: _schema(name).empty_table() for name in NAMES}
         """Rows that are not settled, of all groups."""
         self._history = {name: _schema(name).empty_table() for name in _LOOKED_AT}
@@ -106,7 +110,8 @@ class IncrementalTables:
         self._count_commits(new)
         settled = self._producers.add(new, everything=everything)
         settled |= self._share_groups.add(new, everything=everything)
-        self._open |= self._producers.tables() | self._share_groups.tables()
+        settled |= self._streams_groups.add(new, everything=everything)
+        self._open |= self._producers.tables() | self._share_groups.tables() | self._streams_groups.tables()
         ended = _schema("rebalances").empty_table()
         if keys:
             rows = self._groups.make(keys)
@@ -127,6 +132,7 @@ class IncrementalTables:
             **self._groups.kept,
             "producers": self._producers.kept,
             "share_groups": self._share_groups.kept,
+            "streams_groups": self._streams_groups.kept,
             "commits": self._commits,
         }
 
@@ -209,6 +215,7 @@ class IncrementalTables:
             self._rebalances_of,
         )
         about += share_findings(self._share_groups.to_judge())
+        about += streams_findings(self._streams_groups.to_judge())
         return pa.concat_tables([found, pa.Table.from_pylist(about, found.schema)])
 
     def _rebalances_of(self, groups: Iterable[str]) -> list[Row]:
@@ -239,6 +246,7 @@ class IncrementalTables:
             "states": self._states.as_json(),
             "producers": self._producers.as_json(),
             "share_groups": self._share_groups.as_json(),
+            "streams_groups": self._streams_groups.as_json(),
         }
         (aside / "state.json").write_bytes(orjson.dumps(known))
         kept = self._folder / "state"
@@ -267,6 +275,7 @@ class IncrementalTables:
             **{f"history-{name}": table for name, table in self._history.items()},
             **{f"producers-{name}": table for name, table in self._producers.as_tables().items()},
             **{f"shares-{name}": table for name, table in self._share_groups.as_tables().items()},
+            **{f"tasks-{name}": table for name, table in self._streams_groups.as_tables().items()},
             "runs": self._runs.events,
             "owned": self._owned,
             "commits": self._commits,
@@ -293,6 +302,7 @@ class IncrementalTables:
         self._states.restore(known["states"])
         self._producers.restore(known["producers"], read["producers"])
         self._share_groups.restore(known["share_groups"], read["shares"])
+        self._streams_groups.restore(known["streams_groups"], read["tasks"])
         self._open, self._history = dict(read["open"]), dict(read["history"])
         self._owned, self._commits = read["owned"][""], read["commits"][""]
         self._minutes, self._judged = read["minutes"][""], read["judged"][""]

@@ -22,7 +22,8 @@ from rejoin.pipeline.report.parquet_tables import (
     stored,
     write_rows,
 )
-from rejoin.pipeline.share_groups.tables import share_tables, with_share_findings
+from rejoin.pipeline.share_groups.tables import SHARE_GROUPS
+from rejoin.pipeline.streams_groups.tables import STREAMS_GROUPS
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
@@ -41,7 +42,8 @@ AT_ONCE: Final = 2
 
 def all_tables() -> Iterable[tuple[str, MakeTable]]:
     """Names of tables with how each is made of the events and the tables before it."""
-    runs, of_transactions, of_share_groups = _Once(runs_of), _Once(transaction_tables), _Once(share_tables)
+    runs, of_transactions = _Once(runs_of), _Once(transaction_tables)
+    of_share_groups, of_streams_groups = _Once(SHARE_GROUPS.tables), _Once(STREAMS_GROUPS.tables)
     ranges = _Once(lambda events: _persisted(ranges_by_partition(events, runs(events))))
 
     def all_violations(events: Rows, tables: Mapping[str, Rows]) -> Rows:
@@ -49,7 +51,8 @@ def all_tables() -> Iterable[tuple[str, MakeTable]]:
         return with_violations(found, tables)
 
     def all_findings(events: Rows, tables: Mapping[str, Rows]) -> Rows:
-        return with_share_findings(with_findings(findings(tables.__getitem__, events), tables), tables)
+        found = SHARE_GROUPS.with_findings(with_findings(findings(tables.__getitem__, events), tables), tables)
+        return STREAMS_GROUPS.with_findings(found, tables)
 
     return (
         ("streams", lambda events, _: streams(events)),
@@ -70,6 +73,10 @@ def all_tables() -> Iterable[tuple[str, MakeTable]]:
         ("share_archived", lambda events, _: of_share_groups(events)["share_archived"]),
         ("share_windows", lambda events, _: of_share_groups(events)["share_windows"]),
         ("share_partitions", lambda events, _: of_share_groups(events)["share_partitions"]),
+        ("tasks", lambda events, _: of_streams_groups(events)["tasks"]),
+        ("task_moves", lambda events, _: of_streams_groups(events)["task_moves"]),
+        ("task_restores", lambda events, _: of_streams_groups(events)["task_restores"]),
+        ("streams_changes", lambda events, _: of_streams_groups(events)["streams_changes"]),
         ("violations", all_violations),
         ("findings", all_findings),
     )

@@ -31,6 +31,7 @@ from rejoin.pipeline.schemas.groups import BALANCE, MEMBER_SESSIONS, OWNERSHIP_T
 from rejoin.pipeline.schemas.keys import CONFIDENCE, DAY, GROUP, PARTITION, RUN, TOPIC
 from rejoin.pipeline.schemas.records import COMMITS, PROGRESS, RECORDS, REQUESTS
 from rejoin.pipeline.share_groups.schemas import OF_SHARE_GROUPS
+from rejoin.pipeline.streams_groups.schemas import OF_STREAMS_GROUPS
 from rejoin.pipeline.sweep.schemas import SWEEP_RUNS
 from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 
@@ -192,6 +193,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "requests": REQUESTS,
     **OF_TRANSACTIONS,
     **OF_SHARE_GROUPS,
+    **OF_STREAMS_GROUPS,
     "violations": VIOLATIONS,
     "findings": FINDINGS,
     "sweep_runs": SWEEP_RUNS,

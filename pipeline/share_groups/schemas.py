@@ -18,7 +18,7 @@ _FIRST = column("first_offset", LONG, "The first record of the run.")
 _LAST = column("last_offset", LONG, "The last record of the run, inclusive.")
 _DELIVERY = column("delivery_count", INT, MEANINGS["delivery_count"])
 _NODE = column("node", STRING, "As in events.")
-_PLACE = (
+PLACE = (
     column("source", STRING, "As in events."),
     _NODE,
     column("seq", LONG, "Number of the row it is known from."),
@@ -56,7 +56,7 @@ SHARE_DELIVERIES: Final = table(
         "if it did not within ten minutes.",
     ),
     CONFIDENCE,
-    *_PLACE,
+    *PLACE,
 )
 """One row for each run of records that a member held: runs are cut where parts of them end differently."""
 
@@ -76,7 +76,7 @@ SHARE_ARCHIVED: Final = table(
     column("dead_letter_topic", STRING, MEANINGS["dead_letter_topic"]),
     column("error", STRING, "Why the dead letters were not written; null if they were."),
     CONFIDENCE,
-    *_PLACE,
+    *PLACE,
 )
 """One row for each run of records that no member will get again, and for each run of dead letters."""
 
@@ -108,7 +108,7 @@ SHARE_WINDOWS: Final = table(
     column("operation", STRING, MEANINGS["operation"]),
     column("error", STRING, "What the share coordinator answered."),
     CONFIDENCE,
-    *_PLACE,
+    *PLACE,
 )
 """One row for each change of a share-partition's window, and for what keeps a share-partition from working."""
 

@@ -13,6 +13,7 @@ from rejoin.pipeline.findings.finding import RANK
 from rejoin.pipeline.findings.formatting import clock, count, is_simulated, period, seconds, span
 from rejoin.pipeline.findings.observed_rows import short
 from rejoin.pipeline.share_groups.words import summary as share_summary
+from rejoin.pipeline.streams_groups.words import summary as streams_summary
 from rejoin.pipeline.vocabulary import is_untimed
 from rejoin.pipeline.why.story import GroupStory, Row
 from rejoin.protocol.printable import printable
@@ -104,7 +105,7 @@ def _status(story: GroupStory) -> str:
         since = f" since {moment(status.since_ms)}" if status.since_ms is not None else ""
         parts.append(f"{status.state}{since}")
     if status.generation is not None:
-        parts.append(f"{'epoch' if status.group_type == 'share' else 'generation'} {status.generation}")
+        parts.append(f"{'epoch' if status.group_type in ('share', 'streams') else 'generation'} {status.generation}")
     if status.members is not None:
         parts.append(count(status.members, "member"))
     if status.protocol:
@@ -118,6 +119,8 @@ def _status(story: GroupStory) -> str:
 def _summary(story: GroupStory) -> str:
     rows = story.rebalances
     if not rows:
+        if any(story.tasks.get(name) for name in ("tasks", "streams_changes")):
+            return streams_summary(story.tasks)
         return share_summary(story.share_partitions) if story.share_partitions else "no rebalance seen"
     causes = Counter(row["cause"] or "unknown" for row in rows)
     named = ", ".join(f"{number:,} {SHORT_CAUSES.get(cause, cause)}" for cause, number in causes.most_common(4))

@@ -10,7 +10,14 @@ from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.findings.rules import order
 from rejoin.pipeline.reading.inputs import InputFile
 from rejoin.pipeline.reading.runs import run_of_service
-from rejoin.pipeline.why.events import consumers_report, findings_of, rebalances_of, sessions_of, share_tables_of
+from rejoin.pipeline.why.events import (
+    consumers_report,
+    findings_of,
+    rebalances_of,
+    sessions_of,
+    share_tables_of,
+    streams_tables_of,
+)
 from rejoin.pipeline.why.rows import names_of, status_after, status_of_events
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, unknown_group
 
@@ -45,6 +52,7 @@ class EventSource:
             recorded=(min(events[0]["at_ms"], self._recorded[0]), self._end_ms(events)),
             costs_are_upper_bounds=not consumers_report(group_id, events),
             share_partitions=share_tables_of(group_id, events, self._end_ms(events))["share_partitions"],
+            tasks=streams_tables_of(group_id, events, self._end_ms(events)),
         )
 
     def findings(self) -> list[Row]:

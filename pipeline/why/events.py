@@ -19,6 +19,9 @@ from rejoin.pipeline.reading.usual_lines import read_rows, rows_of_events
 from rejoin.pipeline.share_groups.findings import share_findings
 from rejoin.pipeline.share_groups.histories import READ as OF_SHARE_GROUPS
 from rejoin.pipeline.share_groups.histories import tables_of as share_tables
+from rejoin.pipeline.streams_groups.findings import streams_findings
+from rejoin.pipeline.streams_groups.histories import READ as OF_STREAMS_GROUPS
+from rejoin.pipeline.streams_groups.histories import tables_of as streams_tables
 from rejoin.pipeline.tables.groups import balance, member_sessions, ownership, pauses
 from rejoin.pipeline.tables.groups.rebalance_events import FOLLOWED
 from rejoin.pipeline.tables.groups.rebalances import EVENTS_READ, rebalances_of_group
@@ -27,7 +30,7 @@ from rejoin.pipeline.why.story import Row
 
 _READ_ONE_BY_ONE: Final = names_read_whole()
 _OF_COORDINATORS: Final = frozenset((*FOLLOWED, *_READ_ONE_BY_ONE, "static_member_restored", "group_created"))
-READ_EVENTS: Final = _OF_COORDINATORS | pauses.READS.keys() | frozenset(OF_SHARE_GROUPS)
+READ_EVENTS: Final = _OF_COORDINATORS | pauses.READS.keys() | frozenset(OF_SHARE_GROUPS) | frozenset(OF_STREAMS_GROUPS)
 """The events that are looked at."""
 _OF_CONSUMERS: Final = ("partitions_assigned", "revocation_completed")
 _IDENTITY: Final = ("run_id", "source", "node", "seq")
@@ -68,7 +71,11 @@ def findings_of(
         "progress": progress,
         "event": with_more(row for row in events if row["group_id"] in (group_id, None) and matches(row, seen)),
     }
-    found = [*rows_of(GroupHistory.of(run, group_id, rows)), *share_findings(share_tables_of(group_id, events, end_ms))]
+    found = [
+        *rows_of(GroupHistory.of(run, group_id, rows)),
+        *share_findings(share_tables_of(group_id, events, end_ms)),
+        *streams_findings(streams_tables_of(group_id, events, end_ms)),
+    ]
     return sorted(found, key=order)
 
 
@@ -76,6 +83,12 @@ def share_tables_of(group_id: str, events: Iterable[Row], end_ms: int) -> dict[s
     """Rows of the tables of share groups, of one group."""
     ours = [row for row in events if row["group_id"] == group_id and row["event"] in OF_SHARE_GROUPS]
     return share_tables(ours, {row["run_id"]: end_ms for row in ours})
+
+
+def streams_tables_of(group_id: str, events: Iterable[Row], end_ms: int) -> dict[str, list[Row]]:
+    """Rows of the tables of streams groups, of one group."""
+    ours = [row for row in events if row["group_id"] == group_id and row["event"] in OF_STREAMS_GROUPS]
+    return streams_tables(ours, {row["run_id"]: end_ms for row in ours})
 
 
 def consumers_report(group_id: str, events: Iterable[Row]) -> bool:

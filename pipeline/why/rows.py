@@ -10,6 +10,7 @@ from rejoin.pipeline.findings.observed_rows import short
 from rejoin.pipeline.vocabulary import CLIENT_LOG
 from rejoin.pipeline.why.story import GroupStatus, Row
 
+_WITH_EPOCHS: Final = ("share", "streams")
 _STATES: Final = {"completed": "Stable", "emptied": "Empty", "open": "rebalancing"}
 
 
@@ -76,8 +77,8 @@ def status_of_events(group_id: str, events: Iterable[Row]) -> GroupStatus:
             last |= {name: row[name] for name in ("generation", "members", "protocol") if row[name] is not None}
             if row["event"] == "group_state_changed":
                 last |= {"state": row["state"], "since_ms": row["at_ms"]}
-            if row["group_type"] == "share":
-                last["group_type"] = "share"
+            if row["group_type"] in _WITH_EPOCHS:
+                last["group_type"] = row["group_type"]
     members = last.pop("members", None)
     return GroupStatus(group_id, members=None if members is None else len(members), rebalances=0, **last)
 

@@ -29,7 +29,7 @@ class GroupStatus:
     lag_ms: int | None = None
     rebalances: int | None = None
     group_type: str | None = None
-    """Only ``share``: such a group has epochs and no generations."""
+    """Only ``share`` and ``streams``: such groups have epochs and no generations."""
 
     def as_json(self) -> Row:
         """The status as JSON, without what is unknown."""
@@ -54,6 +54,8 @@ class GroupStory:
     """Whether no consumer reported its pauses, so that all members count for the whole of each rebalance."""
     share_partitions: Sequence[Row] = ()
     """Of a share group: rows of ``share_partitions``."""
+    tasks: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    """Of a streams group: rows of ``tasks`` and ``task_moves``, by table."""
     read: Sequence[str] = ()
     """How much of the source was used, where it is logs."""
 

@@ -26,7 +26,8 @@ _OF_REBALANCES: Final = (
 _OF_SESSIONS: Final = (
     *("run_id", "group_id", "member_id", "group_instance_id", "client_id", "joined_at_ms", "ended_at_ms", "end"),
 )
-_NOT_IN_ALL: Final = ("streams", "pauses", "share_partitions")
+_OF_TASKS: Final = ("tasks", "task_moves", "streams_changes")
+_NOT_IN_ALL: Final = ("streams", "pauses", "share_partitions", *_OF_TASKS)
 """Tables that an earlier version may not have written."""
 
 
@@ -56,19 +57,23 @@ class TablesSource:
             group_id: status_after(group_id, row, numbers[group_id], sessions.get((row["run_id"], group_id), ()))
             for group_id, row in newest.items()
         }
-        for row in self._read("share_partitions", None, ["group_id"]):
-            # Share groups have no rebalances.
-            known.setdefault(row["group_id"], GroupStatus(row["group_id"], rebalances=0))
+        # Share and streams groups have no rebalances.
+        for name in ("share_partitions", "tasks", "streams_changes"):
+            for row in self._read(name, None, ["group_id"]):
+                known.setdefault(row["group_id"], GroupStatus(row["group_id"], rebalances=0))
         return [known[group_id] for group_id in sorted(known)]
 
     def story(self, group_id: str) -> GroupStory:
         """All about one group: of the run that began last, where there are several."""
         rows = self._rebalances(group_id)
         shared = self._read("share_partitions", pc.field("group_id") == group_id)
-        if not rows and not shared:
+        tasks = {name: self._read(name, pc.field("group_id") == group_id) for name in _OF_TASKS}
+        if not rows and not shared and not any(tasks.values()):
             known = [each.group_id for each in self.groups()]
             raise unknown_group(group_id, known, self._where)
-        began = sorted(shared, key=lambda row: row["first_at_ms"] or 0)
+        times = ("first_at_ms", "from_ms", "at_ms")
+        of_kinds = [*shared, *(row for found in tasks.values() for row in found)]
+        began = sorted(of_kinds, key=lambda row: next((row[name] for name in times if row.get(name) is not None), 0))
         runs = list(dict.fromkeys(row["run_id"] for row in rows or began))
         rows = [row for row in rows if row["run_id"] == runs[-1]]
         notes = [f"the newest of {len(runs)} runs, {runs[-1]}"] if len(runs) > 1 else []
@@ -88,6 +93,7 @@ class TablesSource:
             recorded=self._recorded(runs[-1]),
             costs_are_upper_bounds=not self._reported(runs[-1], group_id),
             share_partitions=[row for row in shared if row["run_id"] == runs[-1]],
+            tasks={name: [row for row in found if row["run_id"] == runs[-1]] for name, found in tasks.items()},
         )
 
     def findings(self) -> list[Row]:

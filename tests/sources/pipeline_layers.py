@@ -10,7 +10,7 @@ OF_PIPELINE = {
     "pipeline.spark": ("pipeline.spark",),
     "pipeline.schemas": (
         *("journal.events.fields", "pipeline.columns", "pipeline.schemas", "pipeline.sweep.schemas"),
-        "pipeline.share_groups.schemas",
+        *("pipeline.share_groups.schemas", "pipeline.streams_groups.schemas"),
         "pipeline.transactions.schemas",
     ),
     # The page that steps through a report's groups.
@@ -58,15 +58,21 @@ OF_PIPELINE = {
         "pipeline.reading",
         "pipeline.report",
         "pipeline.schemas",
-        "pipeline.share_groups",
+        *("pipeline.share_groups", "pipeline.streams_groups"),
         "pipeline.tables",
         "pipeline.transactions",
         "protocol.printable",
     ),
     "pipeline.share_groups": (
         *("journal.events.fields", *TABLE_WORDS, "pipeline.columns", "pipeline.findings", "pipeline.share_groups"),
-        *("pipeline.tables", "pipeline.transactions.on_spark"),
+        *("pipeline.group_kinds", "pipeline.tables"),
     ),
+    # As share groups, of whose tables some columns are theirs, too.
+    "pipeline.streams_groups": (
+        *("journal.events.fields", *TABLE_WORDS, "pipeline.columns", "pipeline.findings", "pipeline.share_groups"),
+        *("pipeline.group_kinds", "pipeline.streams_groups", "pipeline.tables"),
+    ),
+    "pipeline.group_kinds": ("pipeline.group_kinds", "pipeline.tables", "pipeline.transactions.on_spark"),
     "pipeline.transactions": (
         "journal.events.fields",
         "pipeline.columns",
@@ -77,7 +83,7 @@ OF_PIPELINE = {
     ),
     "pipeline.incremental": (
         *(*TABLE_WORDS, "pipeline.findings", "pipeline.incremental", "pipeline.schemas", "pipeline.tables"),
-        *("pipeline.share_groups", "pipeline.transactions"),
+        *("pipeline.share_groups", "pipeline.streams_groups", "pipeline.transactions"),
     ),
     "pipeline.watch": (
         "journal",
@@ -100,7 +106,7 @@ OF_PIPELINE = {
     "pipeline.why": (
         *("protocol.printable", "pipeline.kafka_cluster", "pipeline.findings", "pipeline.watch.service"),
         *(*TABLE_WORDS, "pipeline.instants", "pipeline.reading", "pipeline.tables.groups", "pipeline.why"),
-        *("journal.reader", "journal.segments", "pipeline.share_groups"),
+        *("journal.reader", "journal.segments", "pipeline.share_groups", "pipeline.streams_groups"),
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.
     "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.columns", "pipeline.spark", "pipeline.sweep"),

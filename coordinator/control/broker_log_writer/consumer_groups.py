@@ -10,7 +10,7 @@ from rejoin.journal.events import consumer_groups as modern
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.share_partitions import SharePartitionEvent, SharePersisterFailed
-from rejoin.journal.events.streams_groups import StreamsHeartbeatRefused
+from rejoin.journal.events.streams_groups import StreamsGroupEvent
 from rejoin.journal.kafka_logs.consumer_groups import EXPIRED, NOT_JOINED, NOT_SYNCED
 from rejoin.journal.kafka_logs.lines import line
 from rejoin.journal.kafka_logs.reasons import NOT_PROVIDED
@@ -57,8 +57,9 @@ class ConsumerGroupLog:
             return None
         if isinstance(event, SharePartitionEvent):
             return self._lines_of_share_partition(event)
-        if isinstance(event, StreamsHeartbeatRefused):
-            return self._streams.refused(event)
+        if isinstance(event, StreamsGroupEvent):
+            # A group whose first member is refused never comes to be.
+            return self._streams.lines(event)
         before = self._kinds.get(event.group_id)
         self._remember_kind(event)
         is_followed = self._follow(event)

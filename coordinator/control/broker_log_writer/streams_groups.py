@@ -67,12 +67,12 @@ class StreamsGroupLog:
                 return self._own(event)
         return iter(())
 
-    def refused(self, event: streams.StreamsHeartbeatRefused) -> Lines:
+    def _refused(self, event: streams.StreamsHeartbeatRefused) -> Lines:
         """Kafka: only what ends in an exception has a line. Differs: it has not the whole request."""
         if event.reason != "endpoints":
             return iter(())
         request = " userEndpoint=Endpoint(host='localhost', port=0)"
-        return self._line("streams_failed", member=event.member_id, request=request, problem=ENDPOINTS_UNKNOWN)
+        return self._line("streams_failed", "", member=event.member_id, request=request, problem=ENDPOINTS_UNKNOWN)
 
     def _own(self, event: streams.StreamsGroupEvent) -> Lines:
         match event:
@@ -91,6 +91,8 @@ class StreamsGroupLog:
                 return self._assigned(event)
             case streams.StreamsShutdownRequested():
                 return self._line("streams_shutdown", member=event.member_id)
+            case streams.StreamsHeartbeatRefused():
+                return self._refused(event)
         return iter(())
 
     def _configured(self, event: streams.StreamsTopologyConfigured) -> Lines:

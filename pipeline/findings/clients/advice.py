@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -17,7 +18,6 @@ from rejoin.pipeline.findings.clients.settings import (
     value_for,
 )
 from rejoin.pipeline.findings.clients.share_groups import NO_STATIC_MEMBERS
-from rejoin.pipeline.findings.clients.share_groups import SESSION as SHARE_SESSION
 from rejoin.pipeline.findings.clients.table import (
     AIOKAFKA,
     BROD,
@@ -48,22 +48,39 @@ _SHORTEST: Final = {
     True: ("group.consumer.min.session.timeout.ms", 45_000),
 }
 """Setting that bounds session timeouts from below, with its default, by whether members speak the consumer protocol."""
-_BROKERS_SESSION: Final = "group.consumer.session.timeout.ms"
 
 
 def for_clients_of(history: GroupHistory, findings: Iterable[Finding]) -> list[Finding]:
     """Findings whose settings have the names that the group's clients give them."""
     clients = history.clients
+
+    def said(text: str) -> str:
+        return _of_tasks(in_words_of(text, clients)) if history.is_streams_group else in_words_of(text, clients)
+
     return [
         replace(
             each,
-            title=in_words_of(each.title, clients),
-            text=in_words_of(each.text, clients),
-            advice=in_words_of(each.advice, clients) if each.advice else each.advice,
+            title=said(each.title),
+            text=said(each.text),
+            advice=said(each.advice) if each.advice else each.advice,
             setting=name_for(each.setting, clients) if each.setting else each.setting,
         )
         for each in findings
     ]
+
+
+_PARTITION: Final = re.compile(r"\bpartition(s?)\b(?!er)")
+_LEAVES_NO_TASKS: Final = re.compile(r" Take one that is stopped for good out of the group \(Admin[^)]*\)\.")
+
+
+def _of_tasks(text: str) -> str:
+    """Words about a streams group, whose members are threads and have tasks.
+
+    Kafka: no administrator can remove a member of such a group.
+    """
+    close = " Close one that is stopped for good with KafkaStreams.CloseOptions and LEAVE_GROUP."
+    text = _LEAVES_NO_TASKS.sub(close, text)
+    return _PARTITION.sub(r"task\1", text).replace("had no reader", "had no owner")
 
 
 # --- sessions
@@ -71,9 +88,9 @@ def for_clients_of(history: GroupHistory, findings: Iterable[Finding]) -> list[F
 
 def session_timeout(history: GroupHistory) -> str:
     """The setting of the session timeout: the consumer's own, or the broker's for the newer protocols."""
-    if history.is_share_group:
-        return SHARE_SESSION
-    return _BROKERS_SESSION if history.uses_consumer_protocol else SESSION_TIMEOUT
+    if not history.uses_consumer_protocol:
+        return SESSION_TIMEOUT
+    return f"group.{history.server_protocol}.session.timeout.ms"
 
 
 def session_value(history: GroupHistory, ms: int) -> str:
@@ -84,7 +101,7 @@ def session_value(history: GroupHistory, ms: int) -> str:
 def session_bound(history: GroupHistory) -> str:
     """Where the session timeout is set, and what bounds it."""
     if history.uses_consumer_protocol:
-        kind = "share" if history.is_share_group else "consumer"
+        kind = history.server_protocol
         return (
             f"members of the {kind} protocol cannot set it themselves: it is the broker's, or the group's "
             f"{kind}.session.timeout.ms, within group.{kind}.max.session.timeout.ms"
@@ -94,8 +111,8 @@ def session_bound(history: GroupHistory) -> str:
 
 def _shortest(history: GroupHistory) -> tuple[str, int]:
     minimum, least = _SHORTEST[history.uses_consumer_protocol]
-    # Kafka: share groups have settings of their own, with the defaults of consumer groups.
-    return minimum.replace(".consumer.", ".share.") if history.is_share_group else minimum, least
+    # Kafka: share and streams groups have settings of their own, with the defaults of consumer groups.
+    return minimum.replace(".consumer.", f".{history.server_protocol}."), least
 
 
 def least_session(history: GroupHistory) -> str:
@@ -308,8 +325,11 @@ _LONG_SINCE: Final = (JAVA, STREAMS, LIBRDKAFKA)
 
 
 def leaves_when_closed(history: GroupHistory) -> bool:
-    """Whether a dynamic member of this group leaves when its process closes it: Streams does not."""
-    return not _is_of_streams(history)
+    """Whether a dynamic member of this group leaves when its process closes it.
+
+    Kafka: Streams does not with the classic protocol; a member of a streams group does.
+    """
+    return history.is_streams_group or not _is_of_streams(history)
 
 
 # --- topics

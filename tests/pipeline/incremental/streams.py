@@ -19,9 +19,8 @@ from rejoin.pipeline.incremental.runs import Waits
 from rejoin.pipeline.incremental.tables import IncrementalTables
 from rejoin.pipeline.reading.journals import events_of_lines
 from rejoin.pipeline.schemas import LINES, TABLES
-from rejoin.pipeline.share_groups.findings import share_findings
-from rejoin.pipeline.share_groups.schemas import OF_SHARE_GROUPS
-from rejoin.pipeline.share_groups.tables import share_tables
+from rejoin.pipeline.share_groups.tables import SHARE_GROUPS
+from rejoin.pipeline.streams_groups.tables import STREAMS_GROUPS
 from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import ranges_by_partition, records
 from rejoin.pipeline.transactions.audits import is_suspicious
@@ -88,7 +87,7 @@ def taken_in(
 
 def written(folder: Path) -> dict[str, list[Row]]:
     """The rows of all tables, as a reader finds them."""
-    names = (*READ, *OF_TRANSACTIONS, *OF_SHARE_GROUPS, "findings")
+    names = (*READ, *OF_TRANSACTIONS, *SHARE_GROUPS.schemas, *STREAMS_GROUPS.schemas, "findings")
     return {name: pq.read_table(folder / "tables" / name).to_pylist() for name in names}
 
 
@@ -100,7 +99,7 @@ def whole(events: pa.Table) -> dict[str, list[Row]]:
     made["balance"] = balance(events)
     made["ownership"] = ownership(events)
     made["records"] = records(ranges_by_partition(events))
-    made |= transaction_tables(events) | share_tables(events)
+    made |= transaction_tables(events) | SHARE_GROUPS.tables(events) | STREAMS_GROUPS.tables(events)
     found = {name: table.to_pylist() for name, table in made.items()}
     groups = findings(made.__getitem__, events)
     about = findings_about(
@@ -110,7 +109,8 @@ def whole(events: pa.Table) -> dict[str, list[Row]]:
         lambda: groups_by_topic(found["member_sessions"]),
         lambda names: [row for row in found["rebalances"] if row["group_id"] in names],
     )
-    about += share_findings({name: found[name] for name in OF_SHARE_GROUPS})
+    for kind in (SHARE_GROUPS, STREAMS_GROUPS):
+        about += kind.judge({name: found[name] for name in kind.schemas})
     more = pa.Table.from_pylist(about, TABLES["findings"])
     return found | {"findings": pa.concat_tables([groups, more]).to_pylist()}
 

@@ -28,6 +28,7 @@ from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
 from tests import paths
 from tests.pipeline.share_groups import lives as share_lives
+from tests.pipeline.streams_groups import lives as streams_lives
 from tests.pipeline.tables.test_tables import events_of_scenes
 from tests.pipeline.transactions import lives
 from tests.pipeline.transactions.lives import lines_of
@@ -73,11 +74,15 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
         journal.write("not a row\n")
     (tmp_path / "producers.jsonl").write_text(lines_of(lives.too_slow))
     (tmp_path / "shares.jsonl").write_text(share_lives.lines_of(share_lives.slow_handler).replace('"run"', '"shares"'))
+    (tmp_path / "tasks.jsonl").write_text(streams_lives.all_tables().replace('"run"', '"tasks"'))
     compared = RowEncoder("compared", "simulation", "outside").encode(1, 70_000, COMPARED)
     (tmp_path / "readers.jsonl").write_bytes(compared + b"\n")
     pq.write_table(events_of_scenes(), tmp_path / "scenes.parquet")
     inputs = [
-        tmp_path / name for name in ("run.jsonl", "producers.jsonl", "readers.jsonl", "shares.jsonl", "scenes.parquet")
+        tmp_path / name
+        for name in (
+            *("run.jsonl", "producers.jsonl", "readers.jsonl", "shares.jsonl", "tasks.jsonl", "scenes.parquet"),
+        )
     ]
     small = make_report(inputs, tmp_path / "small")
     large = make_report(inputs, tmp_path / "large", spark=spark)
@@ -90,6 +95,7 @@ def test_small_and_large_reports_have_the_same_rows(spark: SparkSession, tmp_pat
     assert found == rows_of(tmp_path / "large" / "tables")
     assert sum("output-lost" in row for row in found["findings"]) == 1
     assert sum("record-locks-expired" in row for row in found["findings"]) == 1
+    assert sum("streams-standby-never-ready" in row for row in found["findings"]) == 1
     assert {name for name, rows in found.items() if not rows} <= {"requests", "violations", "progress", "records"}
 
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.journal.envelope import RowEncoder
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.simulation import RunEnded
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsTopology
+from rejoin.protocol.message import Request
+from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsTopology
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.streams.tasks import TaskIds, TaskOffset
 from rejoin.protocol.streams.topology import CopartitionGroup, UserEndpoint
 from tests.coordinator.core.driver import topic
-from tests.coordinator.core.groups.streams.test_internal_topics import (
-    COUNTS,
-    StreamsNode,
-    info,
-    subtopology,
-    word_count,
-)
+from tests.coordinator.core.groups.streams.test_internal_topics import StreamsNode
+from tests.coordinator.core.groups.streams.word_count import COUNTS, info, subtopology, word_count
 
 RUN = "run"
 GROUP = "app"
@@ -47,6 +44,11 @@ class RecordedStreams(StreamsNode):
     def on_event(self, event: Event) -> None:
         super().on_event(event)
         self.timed.append((self.now, event))
+
+    def receive(self, token: Token, request: Request, version: int, *, principal: str = "User:ANONYMOUS") -> None:
+        """Hand in a request; each thread has a client.id of its own."""
+        name = f"client-{request.member_id}" if isinstance(request, StreamsGroupHeartbeatRequest) else "client"
+        self.request(token, request, Context(version, name, "/127.0.0.1", principal))
 
     def creates(self, name: str, partitions: int) -> None:
         self.ask(CreateTopicsRequest(topics=(topic(name, partitions),)), 7, principal="User:setup")
@@ -241,3 +243,11 @@ def topics_refused(node: RecordedStreams) -> None:
 def turned_off(node: RecordedStreams) -> None:
     """The cluster serves no streams groups."""
     node.starts("a")
+
+
+def all_tables() -> str:
+    """A journal of a life with rows of all tables of streams groups."""
+    node = RecordedStreams(group_streams_num_standby_replicas=1)
+    changing_metadata(node)
+    standby_never_ready(node)
+    return node.journal()

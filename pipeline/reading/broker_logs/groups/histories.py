@@ -49,6 +49,7 @@ class LogHistory(Rebalances):
             self._release_static()
         if statement.kind not in ("deleted", "dead"):
             self._dead = None
+        self._settle_join(statement)
         do = self._do.get(statement.kind)
         if do is not None:
             do(statement)
@@ -58,6 +59,7 @@ class LogHistory(Rebalances):
         """The events still pending when the logs end."""
         if self._episode is not None and self._episode.assigned is not None:
             self._complete_rebalance()
+        self._settle_join(None)
         self._release_static()
         ready, self._out = self._out, []
         return ready

@@ -43,7 +43,10 @@ class ModernGroups(StreamsMembers):
             who = {"member_id": values["member"], "group_instance_id": values.get("instance")}
             self._emit(statement, "member_rejoined", **who)
             return
-        self._add(statement, values["member"], values.get("instance"), EXACT, None, kind=values.get("protocol"))
+        if self._type == STREAMS:
+            self._joining = statement
+        else:
+            self._add(statement, values["member"], values.get("instance"), EXACT, None, kind=values.get("protocol"))
         upgrades = self._trigger is not None and self._trigger["cause"] == "upgrade"
         self._trigger = self._caused("upgrade" if upgrades else "join-new", statement)
 

@@ -10,7 +10,7 @@ from rejoin.journal.kafka_logs.streams_groups import (
     read_endpoint,
     read_tasks,
 )
-from rejoin.pipeline.reading.broker_logs.groups.membership import INFERRED
+from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED
 from rejoin.pipeline.reading.broker_logs.groups.share_partitions import SharePartitions
 from rejoin.pipeline.reading.broker_logs.statements import Statement
 
@@ -36,7 +36,8 @@ class StreamsMembers(SharePartitions):
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self._described: dict[str, dict[str, Any]] = {}
-        self._shutdown_by: str | None = None
+        self._joining: Statement | None = None
+        """A member that joins, whose next line describes it."""
 
     def _see_type(self, statement: Statement) -> None:
         self._type = statement.values.get("protocol") or self._type
@@ -53,6 +54,21 @@ class StreamsMembers(SharePartitions):
 
     def _instance_in(self, statement: Statement) -> str | None:
         return statement.values.get("instance")
+
+    def _settle_join(self, statement: Statement | None) -> None:
+        """Emit that a member joined, with its client.id where the next line has it."""
+        joined, self._joining = self._joining, None
+        if joined is None:
+            return
+        values: dict[str, Any] = {}
+        if statement is not None and statement.kind == "streams_described":
+            described = read_description(statement.values["described"]) or {}
+            if statement.values["member"] == joined.values["member"]:
+                names = ("client_id", "client_host", "rebalance_timeout_ms")
+                values = {name: described[name] for name in names if name in described}
+        instance = joined.values.get("instance")
+        self._add(joined, joined.values["member"], instance, EXACT, None, kind=STREAMS)
+        self._out[-1] |= values
 
     def _on_streams_described(self, statement: Statement) -> None:
         self._type = STREAMS
