@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final, Literal, get_args
 
-from rejoin.coordinator.core.inputs import ConnectionLost, LockExpired, Millis, PersisterFault
+from rejoin.coordinator.core.inputs import ConnectionLost, LockExpired, Millis, PersisterFault, RecordReleased
 from rejoin.protocol.errors import ErrorCode
 from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.table import (
@@ -251,7 +251,14 @@ class TranscriptPlayer(TranscriptSession):
         self.driver.step(ConnectionLost(member.name))
 
     def do_expire_lock(self, words: list[str]) -> None:
-        usage = DIRECTIVES["expire-lock"].usage
+        self.driver.step(LockExpired(self.group, *self._locked(words, "expire-lock")))
+
+    def do_release(self, words: list[str]) -> None:
+        self.driver.step(RecordReleased(self.group, *self._locked(words, "release")))
+
+    def _locked(self, words: list[str], verb: str) -> tuple[str, int, int]:
+        """Topic, partition and offset of a record that has a lock."""
+        usage = DIRECTIVES[verb].usage
         if len(words) != 1 or "=" not in words[0]:
             raise BadWord(f"expected {usage}")
         ((topic, ((partition, offset, _),)),) = read_offsets(words).items()
@@ -260,7 +267,7 @@ class TranscriptPlayer(TranscriptSession):
         if not any(each.first_offset <= offset <= each.last_offset for each in held):
             locked = ", ".join(f"{each.first_offset} to {each.last_offset}" for each in held) or "none"
             raise BadWord(f"{self.group} has no lock on record {offset} of {topic}:{partition}; locked: {locked}")
-        self.driver.step(LockExpired(self.group, topic, partition, offset))
+        return topic, partition, offset
 
     def do_fail_persister(self, words: list[str]) -> None:
         usage = DIRECTIVES["fail-persister"].usage

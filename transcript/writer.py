@@ -24,6 +24,7 @@ from rejoin.coordinator.core.inputs import (
     Millis,
     PersisterFault,
     Received,
+    RecordReleased,
     RecordsWritten,
     RegexesResolved,
     Resigned,
@@ -187,9 +188,10 @@ class TranscriptWriter:
                 if member.session_epoch:
                     member.session_epoch = 0
                     self._write_command(step, WrittenCommand(f"disconnect {name}", group_id))
-            case LockExpired() if self._only_group in (None, what.group_id):
+            case LockExpired() | RecordReleased() if self._only_group in (None, what.group_id):
                 record = write_offset(what.topic, what.partition, what.offset, None)
-                self._write_command(step, WrittenCommand(f"expire-lock {record}", what.group_id))
+                verb = "release" if isinstance(what, RecordReleased) else "expire-lock"
+                self._write_command(step, WrittenCommand(f"{verb} {record}", what.group_id))
             case PersisterFault() if self._only_group in (None, what.group_id):
                 error = [] if what.error is None else [what.error.name]
                 words = ["fail-persister", what.operation, *error, str(what.count)]

@@ -13,7 +13,7 @@ from rejoin.coordinator.control.fault_injection.bodies import Body
 from rejoin.coordinator.control.fault_injection.fault_rules import ErrorOrNone
 from rejoin.coordinator.control.node_interface import ControlledRuntime
 from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupWaiter, Timeout, looks
-from rejoin.coordinator.core.inputs import LockExpired, PersisterFault
+from rejoin.coordinator.core.inputs import LockExpired, PersisterFault, RecordReleased
 from rejoin.coordinator.core.share.window.values import RecordState
 from rejoin.coordinator.core.views import ShareStateView
 
@@ -89,6 +89,16 @@ class ShareGroupActions:
 
         A batch in one state has one lock. Raises :class:`NotFound` and :class:`NotPossible`.
         """
+        return self._end(which, LockExpired(which.group, which.topic, which.partition, which.offset))
+
+    def release(self, which: LockKey) -> ShareStateView:
+        """Release a record for the member that holds it, whose session stays as it is; returns what is in flight then.
+
+        Raises :class:`NotFound` and :class:`NotPossible`.
+        """
+        return self._end(which, RecordReleased(which.group, which.topic, which.partition, which.offset))
+
+    def _end(self, which: LockKey, how: LockExpired | RecordReleased) -> ShareStateView:
         before = self.state(which)
         where = f"{which.topic}-{which.partition}"
         if before is None:
@@ -103,9 +113,9 @@ class ShareGroupActions:
                 f"group {which.group!r} has no lock on record {which.offset} of {where}; in flight: {runs or 'none'}"
             )
             raise NotPossible("not-locked", detail)
-        self._runtime.hand_in(LockExpired(which.group, which.topic, which.partition, which.offset))
+        self._runtime.hand_in(how)
         after = self.state(which)
-        assert after is not None, "a lock that runs out leaves its share-partition in memory"
+        assert after is not None, "the end of a lock leaves its share-partition in memory"
         return after
 
     def fail_persister(self, failure: PersisterFailure) -> None:

@@ -271,6 +271,16 @@ class LockExpired(ControlInput):
     offset: int
 
 
+@dataclass(slots=True)
+class RecordReleased(ControlInput):
+    """The member that holds a record in a share group releases it, without a request: its session is as before."""
+
+    group_id: str
+    topic: str
+    partition: int
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class PersisterFault(ControlInput):
     """Requests of this node to share coordinators for a group are not sent, ``count`` times; -1: all, 0: no more.

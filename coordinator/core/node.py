@@ -30,6 +30,7 @@ from rejoin.coordinator.core.inputs import (
     NodeAnswered,
     PersisterFault,
     Received,
+    RecordReleased,
     RecordsWritten,
     RegexesResolved,
     Resigned,
@@ -272,6 +273,8 @@ class Node(NodeViews, NodeQuiescence):
                 self._groups.lose_session(what.group_id, what.member_id)
             case LockExpired():
                 self._requests.share.led.expire_lock(what)
+            case RecordReleased():
+                self._requests.share.led.release_record(what)
             case PersisterFault():
                 self._requests.share.persister.fail(what)
             case FetchWaited():

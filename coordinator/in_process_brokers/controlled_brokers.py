@@ -14,6 +14,7 @@ from rejoin.coordinator.core.inputs import (
     LockExpired,
     Millis,
     PersisterFault,
+    RecordReleased,
     SessionLost,
     Token,
 )
@@ -199,7 +200,7 @@ class ControlledBrokers:
         match what:
             case SessionLost():
                 target = self.node.coordinator_of(what.group_id)
-            case LockExpired():
+            case LockExpired() | RecordReleased():
                 target = self.node.leader_of(self.node.find(what.topic, what.partition))
             case _:
                 target = self._any()

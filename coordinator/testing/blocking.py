@@ -149,6 +149,7 @@ class BlockingGroupCoordinator(RunningCoordinator):
     fail_persister = Blocking(GroupCoordinator.fail_persister)
     share_state = Blocking(GroupCoordinator.share_state)
     expire_lock = Blocking(GroupCoordinator.expire_lock)
+    release_record = Blocking(GroupCoordinator.release_record)
 
     streams_state = Blocking(GroupCoordinator.streams_state)
     wait_for_streams_group = Blocking(GroupCoordinator.wait_for_streams_group)

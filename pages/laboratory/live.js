@@ -52,4 +52,8 @@ export const liveShareActions = (group, control) => [
     await control("share-groups/expire-lock", { group, topic: window.topic, partition: window.partition, offset });
     return `The lock of record ${offset} has run out.`;
   }],
+  ["Release it", "The record is given back for the member that has it, whose session goes on.", async (window, offset) => {
+    await control("share-groups/release", { group, topic: window.topic, partition: window.partition, offset });
+    return `Record ${offset} is released.`;
+  }],
 ];

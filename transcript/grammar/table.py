@@ -104,6 +104,7 @@ DIRECTIVES: Final = {
         "disconnect NAME", "the connection by which a member opened its share session is lost, and the session with it"
     ),
     "expire-lock": Directive("expire-lock t:0=4", "end the lock of this record, and of its batch in one state, now"),
+    "release": Directive("release t:0=4", "give this record back for the member that holds it"),
     "fail-persister": Directive(
         "fail-persister initialize|read|write|delete|summary [ERROR] [COUNT]",
         "let a request of the group to the share coordinator fail, or so many, or with -1 all; without an answer, "

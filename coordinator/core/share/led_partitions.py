@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs, ReadablePartition
 from rejoin.coordinator.core.fetch.synthetic import SyntheticBatches
-from rejoin.coordinator.core.inputs import LockExpired, Millis
+from rejoin.coordinator.core.inputs import LockExpired, Millis, RecordReleased
 from rejoin.coordinator.core.partitions.list_offsets import first_record_since
 from rejoin.coordinator.core.partitions.log import PartitionLog
 from rejoin.coordinator.core.runtime.timers import TimerKey
@@ -32,6 +32,7 @@ from rejoin.coordinator.core.share_state.state_batch import PersistedBatch, Pers
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from rejoin.protocol.messages.share.share_group_state import (
     ReadPartitionResult,
 )
@@ -268,6 +269,22 @@ class LedSharePartitions:
         led = self.named(what.group_id, what.topic, what.partition)
         if led is not None and led.machine.expire_lock(what.offset) is not None:
             self.carry_out(led)
+
+    def release_record(self, what: RecordReleased) -> None:
+        """Release a record for the member that holds it. Nothing happens where no member does."""
+        led = self.named(what.group_id, what.topic, what.partition)
+        member_id = None if led is None else led.machine.holder(what.offset)
+        if led is None or member_id is None:
+            return
+
+        def ended(error: ErrorCode, *, breaks_request: bool) -> None:
+            """Nothing waits for the result."""
+
+        released = AcknowledgementBatch(
+            first_offset=what.offset, last_offset=what.offset, acknowledge_types=(AcknowledgeType.RELEASE,)
+        )
+        led.machine.acknowledge(ended, member_id, (released,), self._ctx.now)
+        self.acknowledged(led)
 
     # --- leaving memory
 

@@ -41,6 +41,18 @@ class ShareGroupMethods(ControlledCoordinator):
 
         return await self._ask(expire)
 
+    async def release_record(self, group_id: str, topic: str, partition: int, offset: int) -> ShareStateView:
+        """Release a record for the member that holds it, which keeps its session.
+
+        Returns the share-partition after that.
+        """
+
+        def release(control: Control) -> ShareStateView:
+            which = LockKey(group=group_id, topic=topic, partition=partition, offset=offset)
+            return control.share_groups.release(which)
+
+        return await self._ask(release)
+
     async def wait_for_share_group(
         self,
         group_id: str,

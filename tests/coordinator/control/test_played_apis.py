@@ -14,6 +14,7 @@ from rejoin.coordinator.core.inputs import (
     FetchWaited,
     LockExpired,
     PersisterFault,
+    RecordReleased,
     RecordsWritten,
     SessionLost,
 )
@@ -57,6 +58,7 @@ WRITTEN: dict[type[ControlInput], str] = {
     CompactionWanted: "compact prices",
     FetchWaited: "",
     LockExpired: "",
+    RecordReleased: "",
     PersisterFault: "",
 }
 """A transcript's words for the inputs that only tests make; nothing where nothing came of one:

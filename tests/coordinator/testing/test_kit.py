@@ -126,6 +126,7 @@ async def test_every_operation_of_the_control_api_has_a_method() -> None:
         "/control/groups/kick": "kick",
         "/control/share-groups/state": "share_state",
         "/control/share-groups/expire-lock": "expire_lock",
+        "/control/share-groups/release": "release_record",
         "/control/share-groups/fail-persister": "fail_persister",
         "/control/groups/configs": "set_group",
         "/control/share-groups/wait": "wait_for_share_group",

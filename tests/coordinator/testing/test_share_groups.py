@@ -11,6 +11,7 @@ import pytest
 from rejoin.coordinator.core.views import RecordRunView, ShareStateView
 from rejoin.coordinator.testing import GroupCoordinator, NoAnswer, NotReached, OperationRefused, running
 from rejoin.protocol.errors import ErrorCode
+from rejoin.transcript.player import play
 from tests.coordinator.control.samples import parse
 from tests.coordinator.testing.share_member import ACCEPT, GROUP, RELEASE, TOPICS, configure, member_of
 
@@ -288,6 +289,27 @@ async def test_a_lock_that_is_ended_gives_its_records_to_the_next_fetch() -> Non
             (1, 1, "ACQUIRED", 2, "two", 30_000),
             (2, 2, "AVAILABLE", 2, None, None),
         ]
+
+
+async def test_a_record_is_released_for_its_member_whose_session_goes_on() -> None:
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        one = await member_of(coordinator, "one")
+        two = await member_of(coordinator, "two")
+        await coordinator.produce("jobs", 0, 3)
+        assert await one.fetch() == [(0, 2, 1)]
+        assert runs(await coordinator.release_record(GROUP, "jobs", 0, 1)) == [
+            (0, 0, "ACQUIRED", 1, "one", 30_000),
+            (1, 1, "AVAILABLE", 1, None, None),
+            (2, 2, "ACQUIRED", 1, "one", 30_000),
+        ]
+        with pytest.raises(OperationRefused, match="no lock on record 1"):
+            await coordinator.release_record(GROUP, "jobs", 0, 1)
+        assert await two.fetch() == [(1, 1, 2)]
+        assert await one.acknowledge(1, 1, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+        assert await one.acknowledge(2, 2, ACCEPT) == ErrorCode.NONE
+        transcript = await coordinator.transcript()
+    assert "\nrelease jobs:0=1\n" in transcript
+    assert play(transcript).text == transcript
 
 
 async def test_a_lock_that_is_ended_wakes_a_fetch_that_waits() -> None:

@@ -364,15 +364,28 @@ class SharePartition:
 
         The lock of a batch with one state ends for all of its records.
         """
+        batch = self._locked(offset)
+        if batch is None:
+            return None
+        first, last = (batch.first, batch.last) if batch.records is None else (offset, offset)
+        return self._expire(batch, first, last)
+
+    def holder(self, offset: int) -> str | None:
+        """Id of the member that has a lock on the record at an offset."""
+        batch = self._locked(offset)
+        if batch is None:
+            return None
+        return batch.member if batch.records is None else batch.records.members[offset - batch.first]
+
+    def _locked(self, offset: int) -> Batch | None:
+        """The batch of the record at an offset, if the record has a lock."""
         window = self._window
         at = window.floor(offset)
         batch = window.batches[at] if at >= 0 else None
         if batch is None or batch.last < offset:
             return None
-        if batch.records is None:
-            return None if batch.lock == NO_LOCK else self._expire(batch, batch.first, batch.last)
-        has_lock = batch.records.locks[offset - batch.first] != NO_LOCK
-        return self._expire(batch, offset, offset) if has_lock else None
+        lock = batch.lock if batch.records is None else batch.records.locks[offset - batch.first]
+        return None if lock == NO_LOCK else batch
 
     def postpone_locks(self, by_ms: Millis) -> None:
         """Keep what is left of each lock: the clock has stepped, and no time has passed."""

@@ -24,6 +24,10 @@ def _expire_lock(control: Control, which: LockKey, _: str) -> dict[str, Any]:
     return {"share_partition": control.share_groups.expire_lock(which).model_dump(mode="json", by_alias=False)}
 
 
+def _release(control: Control, which: LockKey, _: str) -> dict[str, Any]:
+    return {"share_partition": control.share_groups.release(which).model_dump(mode="json", by_alias=False)}
+
+
 def _fail_persister(control: Control, failure: PersisterFailure, _: str) -> dict[str, Any]:
     control.share_groups.fail_persister(failure)
     error = None if failure.error is None else failure.error.name
@@ -68,5 +72,13 @@ SHARE_GROUPS: Final = (
         LockKey,
         ShareStateAnswer,
         _expire_lock,
+    ),
+    ControlOperation(
+        "POST",
+        CONTROL + "/share-groups/release",
+        "release a record for the member that holds it",
+        LockKey,
+        ShareStateAnswer,
+        _release,
     ),
 )

@@ -47,6 +47,7 @@ ONE_BROKER: list[tuple[str, dict[str, Any]]] = [
     ("POST /control/share-groups/wait", {"group": SHARE_GROUP}),
     ("POST /control/groups/configs", {"group": SHARE_GROUP, "configs": {"share.delivery.count.limit": "3"}}),
     ("POST /control/share-groups/fail-persister", {"group": SHARE_GROUP, "operation": "write"}),
+    ("POST /control/share-groups/release", {"group": SHARE_GROUP, "topic": "jobs", "partition": 0, "offset": 1}),
     ("POST /control/share-groups/expire-lock", {"group": SHARE_GROUP, "topic": "jobs", "partition": 0, "offset": 0}),
     ("GET /control/streams-groups/state?group=app", {}),
     ("GET /control/streams-groups/state?group=none", {}),
@@ -127,8 +128,8 @@ async def test_answers_of_one_broker_are_as_described(session: aiohttp.ClientSes
         heartbeat = {**OF_CONSUMER_GROUPS["ConsumerGroupHeartbeat"], "groupId": "consumers"}
         await coordinator.call(parse("ConsumerGroupHeartbeat", heartbeat), client_id="app")
         member = await member_of(coordinator)
-        await coordinator.produce("jobs", 0, 1)
-        assert await member.fetch() == [(0, 0, 1)]
+        await coordinator.produce("jobs", 0, 2)
+        assert await member.fetch() == [(0, 1, 1)]
         await coordinator.set_topic("lines", 1)
         await running_threads(coordinator, "a")
         requester = Requester(session, coordinator)
