@@ -73,6 +73,7 @@ export class SharePanel {
       button("‹ Its last event", "To the previous event of this share-partition", () => step(window(), -1)),
       button("Its next event ›", "To the next event of this share-partition", () => step(window(), 1)),
       ...actions.map(([text, title, act]) => button(text, title, async () => {
+        if (!window()) return;
         const of = { ...window(), at: this.at }, { offset } = this;
         try { this.result.textContent = await act(of, offset); } catch (problem) { this.result.textContent = `${text}: ${problem.message}`; }
       }, true)));

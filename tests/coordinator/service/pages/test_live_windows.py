@@ -40,9 +40,10 @@ async def test_the_share_partitions_of_a_group_are_answered_as_they_are_now(
 
 
 @needs_browser
+@pytest.mark.parametrize("button", ["lock", "Release"])
 @pytest.mark.group_coordinator(clock="virtual", topics=TOPICS)
-async def test_a_lock_runs_out_by_a_button_and_the_page_shows_it(
-    group_coordinator: GroupCoordinator, tmp_path: Path
+async def test_a_lock_runs_out_or_a_record_is_released_by_a_button_and_the_page_shows_it(
+    group_coordinator: GroupCoordinator, tmp_path: Path, button: str
 ) -> None:
     member = await member_of(group_coordinator, "worker")
     await group_coordinator.produce("jobs", 0, 4)
@@ -65,7 +66,8 @@ async def test_a_lock_runs_out_by_a_button_and_the_page_shows_it(
             for each in state.records
         ]
         await page.evaluate(
-            "[...document.querySelectorAll('#windows button')].find(each => each.textContent.includes('lock')).click()"
+            "[...document.querySelectorAll('#windows button')]"
+            f".find(each => each.textContent.includes('{button}')).click()"
         )
         await page.wait_for(
             f"{words} === 'Record 0: given back after delivery 1; the next fetch of any member may take it.'"
