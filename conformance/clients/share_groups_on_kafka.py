@@ -3,7 +3,8 @@
     python -m conformance.clients.share_groups_on_kafka [CLIENT ...]
 
 A proxy before each broker keeps the requests. Compared are those that join, leave, acquire, acknowledge or are refused;
-how often a client beats and fetches in vain is a matter of time.
+how often a client beats and fetches in vain is a matter of time. At the end Kafka's formatter prints the records of
+``__share_group_state`` on both.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import asyncio
 import json
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,9 +21,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
+from conformance.clients import programs
 from conformance.clients.node import running
 from conformance.clients.share_groups import PROGRAMS, SECONDS, SETTINGS, STEPS
 from conformance.clients.step_table import play
+from conformance.clients.tools import CONSUMER, SHARE_FORMAT
 from conformance.kafka.broker import HOST, Cluster, class_path, kafka_version
 from conformance.members.proxy import ProxiedExchange, Proxy
 from rejoin.conform.judged_broker import look
@@ -49,10 +53,11 @@ BY_TIME: Final = ("three members on two partitions", "renew", "rolling restart")
 
 @dataclass(frozen=True)
 class ShareLife:
-    """The problems of each step, and the requests of each group, by client id."""
+    """The problems of each step, the requests of each group by client id, and the records of its state by partition."""
 
     problems: dict[str, str]
     requests: dict[str, dict[str, list[str]]]
+    states: dict[str, dict[int, list[str]]]
 
 
 @asynccontextmanager
@@ -91,7 +96,36 @@ async def life(client: str, name: str, jars: str) -> ShareLife:
     async with broker(name, jars) as proxy:
         command = [*PROGRAMS[client](), f"{HOST}:{proxy.port}"]
         lines = await asyncio.to_thread(play, command, SECONDS)
-        return ShareLife({line["step"]: line["problem"] for line in lines}, requests_by_step(proxy.exchanges))
+        printed = await asyncio.to_thread(formatted_states, f"{HOST}:{proxy.port}")
+        problems = {line["step"]: line["problem"] for line in lines}
+        return ShareLife(problems, requests_by_step(proxy.exchanges), states_by_step(printed))
+
+
+def formatted_states(address: str) -> str:
+    """All records of ``__share_group_state`` as Kafka's console consumer prints them."""
+    reads = ("--topic", "__share_group_state", "--from-beginning", *SHARE_FORMAT, "--timeout-ms", "5000")
+    jars = programs.class_path(programs.HERE / "tools")
+    command = [*programs.JAVA, "-cp", jars, CONSUMER, "--bootstrap-server", address, *reads]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS)
+    return done.stdout
+
+
+def states_by_step(printed: str) -> dict[str, dict[int, list[str]]]:
+    """Printed records of each step by partition, in their order, without topic ids and times."""
+    found: dict[str, dict[int, list[str]]] = {step: {} for step in STEPS}
+    decoder, at = json.JSONDecoder(), printed.find("{")
+    while at >= 0:
+        record, end = decoder.raw_decode(printed, at)
+        at = printed.find("{", end)
+        key, value = record["key"]["data"], record["value"]
+        step = GROUPS.get(key["groupId"].rpartition("-")[2])
+        if step is None:
+            continue
+        if value is not None:
+            value = value | {"data": {name: each for name, each in value["data"].items() if "Timestamp" not in name}}
+        line = json.dumps([record["key"]["type"], value], sort_keys=True)
+        found[step].setdefault(key["partition"], []).append(line)
+    return found
 
 
 def requests_by_step(exchanges: Iterable[ProxiedExchange]) -> dict[str, dict[str, list[str]]]:
@@ -164,6 +198,27 @@ def compared(step: str, kafka: ShareLife, rejoin: ShareLife) -> str:
     return "other members"
 
 
+def compared_states(step: str, kafka: ShareLife, rejoin: ShareLife) -> str:
+    """The printed records of a step on both brokers in a word, or the first that differs."""
+    theirs, ours = kafka.states[step], rejoin.states[step]
+    if ours == theirs:
+        return f"the same {sum(map(len, ours.values()))}"
+    if step in BY_TIME:
+        shapes = [{_shape(line) for lines in one.values() for line in lines} for one in (theirs, ours)]
+        return "the same fields" if shapes[0] == shapes[1] else f"fields: {sorted(shapes[0] ^ shapes[1])}"
+    for index in sorted(theirs | ours):
+        for at, (one, other) in enumerate(zip_longest(theirs.get(index, ()), ours.get(index, ()), fillvalue="–")):
+            if one != other:
+                return f"partition {index}, record {at}: Kafka {one}; Rejoin {other}"
+    return "other partitions"
+
+
+def _shape(line: str) -> tuple[str, ...]:
+    """The type of a printed record and the names of its fields."""
+    kind, value = json.loads(line)
+    return (str(kind), *(sorted(value["data"]) if value else ()))
+
+
 def _kinds(text: str) -> list[str]:
     """The words of a request without its API, offsets and counts. Time decides which request acknowledges."""
     return [word for word in text.split()[1:] if word[0].isalpha() and word != "as"]
@@ -172,7 +227,10 @@ def _kinds(text: str) -> list[str]:
 async def run(clients: list[str]) -> int:
     """Play the lives and print the table; 1 where a result differs."""
     jars = await class_path()
-    print(f"| step | client | Kafka {kafka_version()} | Rejoin | requests |\n|---|---|---|---|---|", flush=True)
+    print(
+        f"| step | client | Kafka {kafka_version()} | Rejoin | requests | records |\n|---|---|---|---|---|---|",
+        flush=True,
+    )
     differing = 0
     for client in clients:
         lives = [await life(client, name, jars) for name in ("kafka", "rejoin")]
@@ -180,7 +238,8 @@ async def run(clients: list[str]) -> int:
             if step in lives[0].problems:
                 results = [each.problems.get(step, "–") or "passed" for each in lives]
                 differing += results[0] != results[1]
-                print(f"| {step} | {client} | {' | '.join(results)} | {compared(step, *lives)} |", flush=True)
+                beside = f"{compared(step, *lives)} | {compared_states(step, *lives)}"
+                print(f"| {step} | {client} | {' | '.join(results)} | {beside} |", flush=True)
     return 1 if differing else 0
 
 
