@@ -66,7 +66,7 @@ def test_the_order_of_closing_and_leaving_does_not_count() -> None:
 
 
 def a_life(step: str, *requests: str) -> ShareLife:
-    return ShareLife({}, {step: {"one": list(requests)}})
+    return ShareLife({}, {step: {"one": list(requests)}}, {})
 
 
 def test_the_first_request_that_differs_is_shown() -> None:
