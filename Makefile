@@ -7,7 +7,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 # The tests start hundreds of processes. Without compiled modules each of them takes twice the CPU to start.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer search-share idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-share kill-transform bank failover client-failover record record-members record-security record-client-logs incident conform conform-mutations clients client-logins clean
+.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer search-share search-streams idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-share kill-transform bank failover client-failover record record-members record-security record-client-logs incident conform conform-mutations clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -114,6 +114,10 @@ search-consumer: setup
 # The same, with share groups whose members, leaders and share coordinators fail.
 search-share: setup
 	$(RUN) -m rejoin search --schedule share --seeds $(SEEDS)
+
+# Streams groups, whose threads lie and crash while topics grow and coordinators move.
+search-streams: setup
+	$(RUN) -m rejoin search --schedule streams --seeds $(SEEDS)
 
 # The same seed, the same bytes in every Python that is found.
 same-bytes: setup

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -149,7 +149,7 @@ def _play(
 
 def search(
     seeds: str,
-    schedule: Literal["faults", "failovers", "producers", "transactions", "consumer"],
+    schedule: str,
     minutes: float | None,
     into: Path | None,
     *,

@@ -93,7 +93,7 @@ def lab(
 def search(
     *,
     seeds: Annotated[str, Parameter(metavar="SEEDS")] = "0:200",
-    schedule: Literal["faults", "failovers", "producers", "transactions", "consumer"] = "faults",
+    schedule: Literal["faults", "failovers", "producers", "transactions", "consumer", "share", "streams"] = "faults",
     minutes: Annotated[float | None, Parameter(metavar="MINUTES")] = None,
     shrink: bool = True,
     into: Annotated[Path | None, Parameter(metavar="DIR")] = None,
@@ -107,7 +107,7 @@ def search(
     schedule
         Kind of scenarios. faults: faults of every kind. failovers: mostly failovers of nodes. producers: idempotent
         producers. transactions: consumers that transform records in transactions. consumer: groups of the consumer
-        protocol, and groups that migrate to it.
+        protocol, and groups that migrate to it. share: share groups. streams: threads of Kafka Streams applications.
     minutes
         Stop after this many minutes.
     shrink

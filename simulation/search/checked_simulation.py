@@ -19,6 +19,8 @@ from rejoin.simulation.search.observations import Observations, ObservedStep, Vi
 from rejoin.simulation.search.observed_consumer_groups import ObservedConsumerGroups
 from rejoin.simulation.search.observed_shares import ObservedShares
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
+from rejoin.simulation.search.streaming.application import Application
+from rejoin.simulation.search.streaming.observed import ObservedStreams
 from rejoin.simulation.simulation import Simulation
 
 LONGEST_FAULT_MS: Final[Millis] = 8_000
@@ -28,7 +30,9 @@ LONGEST_FAULT_MS: Final[Millis] = 8_000
 class CheckedSimulation(Watcher):
     """Checks every step of every node, and the whole simulation at intervals; raises :class:`Violation`."""
 
-    def __init__(self, simulation: Simulation, every_ms: Millis = 1_000) -> None:
+    def __init__(
+        self, simulation: Simulation, every_ms: Millis = 1_000, application: Application | None = None
+    ) -> None:
         self.simulation = simulation
         self.observed = Observations(simulation)
         if simulation.scenario.transactional_ids():
@@ -40,6 +44,9 @@ class CheckedSimulation(Watcher):
         if share_groups(simulation.scenario):
             self.observed.shares = ObservedShares(simulation)
             self.checks = checks.SHARED
+        if application is not None:
+            self.observed.streams = ObservedStreams(simulation, application)
+            self.checks = checks.STREAMED
         self.every_ms = every_ms
         self._epoch_before = -1
         for node in simulation.cluster.nodes:

@@ -44,6 +44,7 @@ from rejoin.simulation.simulation import Simulation
 if TYPE_CHECKING:
     from rejoin.simulation.search.observed_consumer_groups import ObservedConsumerGroups
     from rejoin.simulation.search.observed_shares import ObservedShares
+    from rejoin.simulation.search.streaming.observed import ObservedStreams
 
 NEW_MEMBER_MS = 300_000
 
@@ -165,6 +166,8 @@ class Observations:
     """Where groups use the consumer protocol, or move to it."""
     shares: ObservedShares | None = None
     """Where consumers share partitions."""
+    streams: ObservedStreams | None = None
+    """Where threads of an application send raw heartbeats."""
     _active: tuple[int, list[tuple[NodeActor, GroupSnapshot]]] = (-1, [])
 
     # -- observing
@@ -178,6 +181,8 @@ class Observations:
         self.open[what.token] = (node, node.incarnation, self.simulation.world.now)
         if self.consumer_groups is not None:
             self.consumer_groups.before(node, what)
+        if self.streams is not None:
+            self.streams.before(node, what)
         if isinstance(what.request, OffsetCommitRequest):
             request = what.request
             verdict = self.commit_verdicts[what.token] = self._commit_verdict(node, request)
@@ -192,6 +197,8 @@ class Observations:
             self.consumer_groups.after(step, self)
         if self.shares is not None:
             self.shares.after(step)
+        if self.streams is not None:
+            self.streams.after(step, self)
         for effect in step.effects:
             if isinstance(effect, Reply):
                 if isinstance(effect.token, Exchange):

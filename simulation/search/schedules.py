@@ -10,6 +10,7 @@ from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.durations import parse_duration
 from rejoin.simulation.search.migrating import migrating_scenario
 from rejoin.simulation.search.sharing import sharing_scenario
+from rejoin.simulation.search.streaming.scenarios import streaming_scenario
 from rejoin.simulation.search.transforming import transforming_scenario
 
 Schedule: TypeAlias = Callable[[int], dict[str, Any]]
@@ -276,5 +277,6 @@ SCHEDULES: Final[dict[str, Schedule]] = {
     "transactions": transforming_scenario,
     "consumer": migrating_scenario,
     "share": sharing_scenario,
+    "streams": streaming_scenario,
 }
 """Kinds of scenarios that a search may play, by name."""

@@ -19,11 +19,15 @@ from rejoin.simulation.search.checked_simulation import CheckedSimulation
 from rejoin.simulation.search.misbehaving_member import MisbehavingMember
 from rejoin.simulation.search.observations import Violation
 from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES
+from rejoin.simulation.search.streaming.application import Application
 from rejoin.simulation.simulation import Simulation
 from rejoin.transcript.player import TranscriptError, play
 from rejoin.transcript.session import NodeFailed
 
 SHRINK_TRIES: Final = 300
+APPLICATION: Final = "application"
+"""Key of the threads of Kafka Streams beside a scenario, which knows none."""
+
 FIRST_SCHEDULE: Final = next(iter(SCHEDULES))
 
 
@@ -59,14 +63,15 @@ class CheckedRun:
 
 def play_checked(data: dict[str, Any], *, transcript: bool = False) -> CheckedRun:
     """Play a scenario under the checks."""
-    scenario = Scenario.model_validate(data)
+    scenario = Scenario.model_validate({key: value for key, value in data.items() if key != APPLICATION})
     simulation = Simulation(scenario, skip=False)
+    application = Application(simulation, data[APPLICATION]) if APPLICATION in data else None
     # The recorder comes first: it must have seen the step that breaks a rule.
     recorders = [GroupTranscript(simulation, group_id) for group_id in scenario.groups] if transcript else []
-    checked = CheckedSimulation(simulation)
+    checked = CheckedSimulation(simulation, application=application)
     if checked.observed.shares is not None:
         MisbehavingMember(simulation, 700, FAULTS_MS)
-    else:
+    elif application is None:
         MisbehavingClient(simulation, 7_000 if checked.observed.consumer_groups is None else 1_900, FAULTS_MS)
     violation: Violation | None = None
     try:
@@ -145,7 +150,7 @@ def search_seeds(
         played += 1
         steps += outcome.steps
         virtual_ms += outcome.virtual_ms
-        faults += len(data["events"])
+        faults += len(data["events"]) + len(data.get(APPLICATION, {}).get("moves", ()))
         if outcome.violation is not None:
             failure = explain(schedule, seed, data, outcome.violation, shrink=shrink)
             return SearchReport(played, steps, virtual_ms, faults, failure)
@@ -203,6 +208,9 @@ def _smaller(data: dict[str, Any], violation: Violation) -> Iterator[dict[str, A
         for key, simplest in (("producers", 1), ("keys", 0), ("linger", "0ms"), ("max_in_flight", 1)):
             if producers[key] != simplest:
                 yield {**data, "producers": {**data["producers"], name: {**producers, key: simplest}}}
+    moves = data.get(APPLICATION, {}).get("moves", ())
+    for index in range(len(moves)):
+        yield {**data, APPLICATION: {**data[APPLICATION], "moves": [*moves[:index], *moves[index + 1 :]]}}
     used = str(data["events"])
     for group_id, group in data["groups"].items():
         others = {name: each for name, each in data["groups"].items() if name != group_id}

@@ -32,7 +32,11 @@ STEP = (
 )
 """What every room of the coordinator's core stands on: inputs and effects, and a runtime that knows no groups."""
 
-GROUP_STATES = ("coordinator.core.groups.classic.state", "coordinator.core.groups.consumer.model.state")
+GROUP_STATES = (
+    "coordinator.core.groups.classic.state",
+    "coordinator.core.groups.consumer.model.state",
+    "coordinator.core.groups.streams.model.state",
+)
 OBSERVED = ("protocol", "journal.events", "simulation.simulation", "simulation.kernel")
 """What looks at a run from outside: its simulation, its kernel and its events."""
 PLAYED = ("simulation.actors", "simulation.disk", "simulation.network", "simulation.scenario")
@@ -365,8 +369,8 @@ MAY_IMPORT = {
     "simulation.commands": ("protocol.printable", "journal.segments", "simulation", "pipeline.why.journal"),
     "simulation.search": (
         *(*OBSERVED, *PLAYED, "transcript", "coordinator.core"),
-        *("client.core.consumer", "client.assignors.cooperative_sticky"),
-        *("simulation.output", "simulation.search"),
+        *("client.core.consumer", "client.core.inputs", "client.assignors.cooperative_sticky"),
+        *("simulation.output", "simulation.search", "simulation.node_connections"),
     ),
     # A check says the specification again: it knows states and events.
     "simulation.search.checks": (
@@ -382,6 +386,7 @@ MAY_IMPORT = {
         "simulation.search.observed_shares",
         "simulation.search.observed_consumer_groups",
         "simulation.search.observed_shares",
+        "simulation.search.streaming",
     ),
     "demo": ("demo", "journal", "pipeline.report"),
     **OF_PIPELINE,

@@ -23,6 +23,7 @@ from rejoin.simulation.search.checks import (
     rebalances,
     requests,
     shares,
+    streams,
     transactions,
 )
 from rejoin.simulation.search.observations import Observations, ObservedStep
@@ -158,3 +159,33 @@ SHARED: Final = CheckSet(
     ),
 )
 """For runs with share groups."""
+
+STREAMED: Final = CheckSet(
+    (
+        requests.the_core_fails,
+        requests.a_request_is_answered_twice,
+        streams.an_active_task_has_two_owners,
+        streams.a_process_has_a_task_twice,
+        streams.a_reconciled_thread_differs_from_its_target,
+        streams.a_streams_epoch_falls,
+        streams.a_streams_epoch_is_answered_before_it_is_stored,
+        streams.a_thread_with_another_epoch_is_accepted,
+        streams.a_thread_is_removed_that_beat_in_time,
+    ),
+    (),
+    (
+        requests.a_request_is_never_answered,
+        streams.an_active_task_runs_twice,
+        streams.an_honest_thread_is_refused,
+        streams.a_silent_thread_stays,
+        streams.a_thread_never_gives_up_its_tasks,
+        streams.a_streams_group_differs_from_its_log,
+        logs.an_offsets_partition_has_two_leaders,
+    ),
+    (
+        streams.a_streams_group_does_not_settle,
+        streams.a_task_is_lost,
+        streams.a_thread_runs_other_tasks_than_it_has,
+    ),
+)
+"""For runs with the threads of an application of Kafka Streams."""
