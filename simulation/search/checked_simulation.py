@@ -19,7 +19,7 @@ from rejoin.simulation.search.observations import Observations, ObservedStep, Vi
 from rejoin.simulation.search.observed_consumer_groups import ObservedConsumerGroups
 from rejoin.simulation.search.observed_shares import ObservedShares
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
-from rejoin.simulation.search.streaming.application import Application
+from rejoin.simulation.search.streaming.application import FreeApplication
 from rejoin.simulation.search.streaming.observed import ObservedStreams
 from rejoin.simulation.simulation import Simulation
 
@@ -31,7 +31,7 @@ class CheckedSimulation(Watcher):
     """Checks every step of every node, and the whole simulation at intervals; raises :class:`Violation`."""
 
     def __init__(
-        self, simulation: Simulation, every_ms: Millis = 1_000, application: Application | None = None
+        self, simulation: Simulation, every_ms: Millis = 1_000, application: FreeApplication | None = None
     ) -> None:
         self.simulation = simulation
         self.observed = Observations(simulation)

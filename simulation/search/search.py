@@ -19,7 +19,7 @@ from rejoin.simulation.search.checked_simulation import CheckedSimulation
 from rejoin.simulation.search.misbehaving_member import MisbehavingMember
 from rejoin.simulation.search.observations import Violation
 from rejoin.simulation.search.schedules import FAULTS_MS, SCHEDULES
-from rejoin.simulation.search.streaming.application import Application
+from rejoin.simulation.search.streaming.application import FreeApplication
 from rejoin.simulation.simulation import Simulation
 from rejoin.transcript.player import TranscriptError, play
 from rejoin.transcript.session import NodeFailed
@@ -65,7 +65,7 @@ def play_checked(data: dict[str, Any], *, transcript: bool = False) -> CheckedRu
     """Play a scenario under the checks."""
     scenario = Scenario.model_validate({key: value for key, value in data.items() if key != APPLICATION})
     simulation = Simulation(scenario, skip=False)
-    application = Application(simulation, data[APPLICATION]) if APPLICATION in data else None
+    application = FreeApplication(simulation, data[APPLICATION]) if APPLICATION in data else None
     # The recorder comes first: it must have seen the step that breaks a rule.
     recorders = [GroupTranscript(simulation, group_id) for group_id in scenario.groups] if transcript else []
     checked = CheckedSimulation(simulation, application=application)

@@ -10,7 +10,7 @@ from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGrou
 from rejoin.protocol.streams.tasks import TaskIds
 from rejoin.protocol.streams.topology import StreamsKeyValue
 from rejoin.simulation.search.streaming.scenarios import FAULTS_MS
-from rejoin.simulation.search.streaming.thread import LEAVE, LEAVE_FOR_A_MOMENT, StreamsThread
+from rejoin.simulation.search.streaming.thread import LEAVE, LEAVE_FOR_A_MOMENT, FreeThread
 from rejoin.simulation.search.streaming.topologies import (
     OTHER_SOURCE,
     SHAPES,
@@ -29,7 +29,7 @@ _CALM_MS: Final = FAULTS_MS + 12_000
 """The end of everything that a move has begun."""
 
 
-class Application:
+class FreeApplication:
     """The threads of a group, and the topics that its coordinator makes."""
 
     def __init__(self, simulation: Simulation, spec: Mapping[str, Any]) -> None:
@@ -40,11 +40,11 @@ class Application:
         self.internal = internal_topics(self.shape)
         world = simulation.world
         simulation.cluster.same_topic_ids = True
-        self.threads: list[StreamsThread] = []
+        self.threads: list[FreeThread] = []
         for process in range(1, spec["processes"] + 1):
             for number in range(1, spec["threads"] + 1):
                 name = f"thread-{process}-{number}"
-                thread = StreamsThread(
+                thread = FreeThread(
                     world,
                     simulation.network,
                     simulation.cluster,
@@ -79,7 +79,7 @@ class Application:
         if name not in self.simulation.cluster.topics:
             self.simulation.cluster.create_topic(name, partitions, 0.0)
 
-    def _grow(self, _: StreamsThread, __: Mapping[str, Any]) -> None:
+    def _grow(self, _: FreeThread, __: Mapping[str, Any]) -> None:
         """Give both sources one partition more, and internal topics a while later: until then they do not fit."""
         cluster = self.simulation.cluster
         for name in (SOURCE, OTHER_SOURCE):
@@ -99,16 +99,16 @@ class Application:
         if number < len(self.threads):
             getattr(self, f"_{move['kind']}")(self.threads[number], move)
 
-    def _crash(self, thread: StreamsThread, move: Mapping[str, Any]) -> None:
+    def _crash(self, thread: FreeThread, move: Mapping[str, Any]) -> None:
         thread.stop()
         self._start_again(thread, move)
 
-    def _leave(self, thread: StreamsThread, move: Mapping[str, Any]) -> None:
+    def _leave(self, thread: FreeThread, move: Mapping[str, Any]) -> None:
         is_brief = thread.instance_id is not None and not move["for_good"]
         thread.stop(LEAVE_FOR_A_MOMENT if is_brief else LEAVE)
         self._start_again(thread, move)
 
-    def _start_again(self, thread: StreamsThread, move: Mapping[str, Any]) -> None:
+    def _start_again(self, thread: FreeThread, move: Mapping[str, Any]) -> None:
         world = self.simulation.world
 
         def start(_: object) -> None:
@@ -119,11 +119,11 @@ class Application:
 
         world.control(world.now + move["down_ms"], start)
 
-    def _rejoin(self, thread: StreamsThread, _: Mapping[str, Any]) -> None:
+    def _rejoin(self, thread: FreeThread, _: Mapping[str, Any]) -> None:
         if thread.is_up:
             thread.join()
 
-    def _lie(self, thread: StreamsThread, move: Mapping[str, Any]) -> None:
+    def _lie(self, thread: FreeThread, move: Mapping[str, Any]) -> None:
         """A heartbeat of an older process: another epoch, and perhaps an id that no member has."""
         everywhere = TaskIds(subtopology_id=SHAPES[self.shape][-1].subtopology_id, partitions=(0,))
         epoch = max(1, thread.epoch + move["by"])
@@ -142,27 +142,27 @@ class Application:
             thread.is_honest = False
             thread.send_aside(request)
 
-    def _own_less(self, thread: StreamsThread, _: Mapping[str, Any]) -> None:
+    def _own_less(self, thread: FreeThread, _: Mapping[str, Any]) -> None:
         lists = thread.owned_less_one()
         if lists is not None and thread.is_up:
             thread.is_honest = False
             thread.say(**lists)
 
-    def _hold(self, thread: StreamsThread, move: Mapping[str, Any]) -> None:
+    def _hold(self, thread: FreeThread, move: Mapping[str, Any]) -> None:
         thread.holds_until = self.simulation.world.now + move["for_ms"]
 
-    def _change(self, thread: StreamsThread, _: Mapping[str, Any]) -> None:
+    def _change(self, thread: FreeThread, _: Mapping[str, Any]) -> None:
         tag = StreamsKeyValue(key="zone", value=str(self.simulation.world.now))
         thread.say(**thread.random.choice(({"rack_id": f"r{self.simulation.world.now}"}, {"client_tags": (tag,)})))
 
-    def _offsets(self, thread: StreamsThread, _: Mapping[str, Any]) -> None:
+    def _offsets(self, thread: FreeThread, _: Mapping[str, Any]) -> None:
         offsets = thread.offsets_of_tasks()
         thread.say(task_offsets=offsets, task_end_offsets=offsets)
 
-    def _shutdown(self, thread: StreamsThread, _: Mapping[str, Any]) -> None:
+    def _shutdown(self, thread: FreeThread, _: Mapping[str, Any]) -> None:
         thread.say(shutdown_application=True)
 
-    def _intrude(self, thread: StreamsThread, _: Mapping[str, Any]) -> None:
+    def _intrude(self, thread: FreeThread, _: Mapping[str, Any]) -> None:
         """A second application with the instance id of a thread that is there."""
         intruder = StreamsGroupHeartbeatRequest(
             group_id=GROUP,
@@ -180,16 +180,16 @@ class Application:
         if thread.is_up and thread.epoch > 0:
             thread.send_aside(intruder)
 
-    def _cut(self, thread: StreamsThread, move: Mapping[str, Any]) -> None:
+    def _cut(self, thread: FreeThread, move: Mapping[str, Any]) -> None:
         pairs = [(thread.name, node.name) for node in self.simulation.cluster.nodes]
         network, world = self.simulation.network, self.simulation.world
         network.block(pairs)
         world.control(world.now + move["for_ms"], lambda _: network.heal(pairs))
 
-    def _pause(self, thread: StreamsThread, move: Mapping[str, Any]) -> None:
+    def _pause(self, thread: FreeThread, move: Mapping[str, Any]) -> None:
         thread.paused_until = max(thread.paused_until, self.simulation.world.now + move["for_ms"])
 
-    def _standbys(self, _: StreamsThread, move: Mapping[str, Any]) -> None:
+    def _standbys(self, _: FreeThread, move: Mapping[str, Any]) -> None:
         self.simulation.cluster.configure_group(GROUP, {"streams.num.standby.replicas": str(move["replicas"])})
 
     # --- the end
@@ -204,5 +204,5 @@ class Application:
                 thread.join()
 
 
-def _start(thread: StreamsThread, _: object) -> None:
+def _start(thread: FreeThread, _: object) -> None:
     thread.start()

@@ -32,8 +32,8 @@ from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.search.observations import Observations, ObservedStep
-from rejoin.simulation.search.streaming.application import GROUP, Application
-from rejoin.simulation.search.streaming.thread import StreamsThread, Task, flat
+from rejoin.simulation.search.streaming.application import GROUP, FreeApplication
+from rejoin.simulation.search.streaming.thread import FreeThread, Task, flat
 from rejoin.simulation.simulation import Simulation
 
 NONE = ErrorCode.NONE
@@ -61,7 +61,7 @@ class LoggedStreamsGroup:
 class ObservedStreams:
     """The streams group of a run."""
 
-    def __init__(self, simulation: Simulation, application: Application) -> None:
+    def __init__(self, simulation: Simulation, application: FreeApplication) -> None:
         self.simulation = simulation
         self.application = application
         self.logged: LoggedStreamsGroup | None = None
@@ -103,7 +103,7 @@ class ObservedStreams:
 
     # --- what threads run
 
-    def _taken(self, thread: StreamsThread, tasks: frozenset[Task]) -> None:
+    def _taken(self, thread: FreeThread, tasks: frozenset[Task]) -> None:
         leading = self.leading()
         if leading is None:
             return

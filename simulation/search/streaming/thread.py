@@ -45,7 +45,7 @@ _WAIT: Final = (
 """Errors after which the same heartbeat is sent again."""
 
 
-class StreamsThread(NetworkClient):
+class FreeThread(NetworkClient):
     """A member of a streams group, from one start to the next."""
 
     def __init__(
@@ -81,7 +81,7 @@ class StreamsThread(NetworkClient):
         """Whether a response was lost since it joined: Kafka names tasks only in the response that changes them."""
         self.holds_until: Millis = 0
         """Until then the member gives up no active task, as if its listener hung."""
-        self.on_taken: list[Callable[[StreamsThread, frozenset[Task]], None]] = []
+        self.on_taken: list[Callable[[FreeThread, frozenset[Task]], None]] = []
         """Called with active tasks that begin to run."""
         self.refusals: list[str] = []
         """Errors that an honest member never deserves."""
