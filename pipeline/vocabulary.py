@@ -41,6 +41,8 @@ TASKS_ASSIGNED: Final = "tasks_assigned"
 """The event of a line with all tasks that a thread of Kafka Streams has after a rebalance."""
 TASKS_READY: Final = "tasks_ready"
 """The event of a thread of Kafka Streams whose active tasks all run, some time after they were assigned."""
+TASK_RESTORED: Final = "task_restored"
+"""The event of a thread of Kafka Streams whose active task has its state and runs; its partition is the task."""
 TASKS_CORRUPTED: Final = "tasks_corrupted"
 """The event of a thread of Kafka Streams that discards the state of tasks; its problem names them."""
 

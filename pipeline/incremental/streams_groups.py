@@ -16,7 +16,7 @@ from rejoin.pipeline.incremental.runs import SCHEMA, ObservedRuns
 from rejoin.pipeline.share_groups.histories import in_order
 from rejoin.pipeline.streams_groups.causes import RESTART_MS
 from rejoin.pipeline.streams_groups.findings import is_suspicious
-from rejoin.pipeline.streams_groups.histories import DESCRIBED, OWN, StreamsGroupHistory, Tenure
+from rejoin.pipeline.streams_groups.histories import DESCRIBED, OWN, StreamsGroupHistory, Tenure, has_restore
 from rejoin.pipeline.streams_groups.names import TABLES
 from rejoin.pipeline.streams_groups.schemas import OF_STREAMS_GROUPS
 from rejoin.pipeline.streams_groups.tables import STREAMS_GROUPS
@@ -86,7 +86,7 @@ class IncrementalStreamsGroups:
         ends = {
             "tasks": [_settled_at(each) for each in history.tenures],
             "task_moves": [row["at_ms"] for row in made["task_moves"]],
-            "task_restores": [_settled_at(each) for each in history.tenures if each.reports],
+            "task_restores": [_settled_at(each) for each in history.tenures if has_restore(each)],
             "streams_changes": [
                 row["to_ms"] if row["event"] == "streams_topology_configured" else row["at_ms"]
                 for row in made["streams_changes"]
@@ -142,7 +142,7 @@ def _needed(history: StreamsGroupHistory, rows: Sequence[Row]) -> set[int]:
     needed: set[int] = set()
     for each in history.tenures:
         if _settled_at(each) is None:
-            needed |= {id(each.begun), id(each.ended), id(each.newest)}
+            needed |= {id(each.begun), id(each.ended), id(each.newest), id(each.restored)}
     newest: dict[tuple[str, str | None], int] = {}
     for row in rows:
         if row["event"] in OWN or row["event"] == "member_joined":

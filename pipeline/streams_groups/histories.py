@@ -15,6 +15,7 @@ from rejoin.pipeline.share_groups.histories import in_order
 from rejoin.pipeline.streams_groups.causes import GroupCauses
 from rejoin.pipeline.streams_groups.names import OF_CHANGES, OF_MOVES, OF_RESTORES, OF_TASKS, TABLES
 from rejoin.pipeline.tables.groups.rows import date_of
+from rejoin.pipeline.vocabulary import CLIENT_LOG, TASK_RESTORED
 
 Row = Mapping[str, Any]
 Rows = list[dict[str, Any]]
@@ -33,14 +34,21 @@ OWN: Final = (ASSIGNED, DESCRIBED, CONFIGURED, CREATED, SHUTDOWN, REFUSED, REPOR
 """Events that only streams groups have."""
 READ: Final = (
     *OWN,
-    *("group_epoch_bumped", "member_joined", "member_removed", "static_member_left", "static_member_replaced"),
+    *(
+        TASK_RESTORED,
+        "group_epoch_bumped",
+        "member_joined",
+        "member_removed",
+        "static_member_left",
+        "static_member_replaced",
+    ),
 )
 """The events that tables of streams groups are made from."""
 COLUMNS: Final = (
     *("run_id", "source", "node", "seq", "at_ms", "event", "file", "line", "confidence", "group_id"),
     *("member_id", "group_instance_id", "other_member_id", "client_id", "process_id", "member_epoch", "generation"),
     *("active", "standby", "warmup", "revoking_active", "revoking_standby", "status", "topics", "changed_fields"),
-    *("error", "reason", "cause", "cause_member_id", "task_offsets", "task_end_offsets"),
+    *("error", "reason", "cause", "cause_member_id", "task_offsets", "task_end_offsets", "topic", "partition"),
 )
 """Columns of these events that are read."""
 
@@ -67,6 +75,8 @@ class Tenure:
     """Instant and lag of each report."""
     newest: Row | None = None
     """The newest report."""
+    restored: Row | None = None
+    """The thread says that the task runs."""
 
 
 class StreamsGroupHistory:
@@ -109,6 +119,8 @@ class StreamsGroupHistory:
                 self._bumped(row)
             case "streams_task_offsets_reported":
                 self._reported(row)
+            case "task_restored":
+                self._restored(row)
             case event if event in _CHANGES:
                 self._change(row)
 
@@ -134,7 +146,8 @@ class StreamsGroupHistory:
         self.held[member][role, task] = tenure
         self.tenures.append(tenure)
         before = self._last.pop(task, None) if role == ACTIVE else None
-        if before is not None:
+        # Members' own logs may be those of some of them: who had the task in between is not known.
+        if before is not None and row["source"] != CLIENT_LOG:
             before.taken_over_by = row
             self._moves.append((before, tenure, had_standby))
 
@@ -162,6 +175,12 @@ class StreamsGroupHistory:
                 if tenure is not None:
                     tenure.reports.append((row["at_ms"], max(0, end - each["offset"])))
                     tenure.newest = row
+
+    def _restored(self, row: Row) -> None:
+        """An active task runs, as its thread says."""
+        tenure = self.held[row["member_id"]].get((ACTIVE, _task(row)))
+        if tenure is not None and tenure.restored is None:
+            tenure.restored = row
 
     # --- changes
 
@@ -193,7 +212,7 @@ class StreamsGroupHistory:
         made: dict[str, Rows] = {
             "tasks": [self.row_of(each) for each in self.tenures],
             "task_moves": self._causes.with_rolling([self._move(*each) for each in self._moves]),
-            "task_restores": [self._restore(each) for each in self.tenures if each.reports],
+            "task_restores": [self._restore(each) for each in self.tenures if has_restore(each)],
             "streams_changes": self.changes,
         }
         return made
@@ -202,7 +221,7 @@ class StreamsGroupHistory:
         """The row of a tenure."""
         ended, over = tenure.ended, tenure.taken_over_by
         unowned_ms = None
-        if ended is not None and tenure.role == ACTIVE:
+        if ended is not None and tenure.role == ACTIVE and tenure.begun["source"] != CLIENT_LOG:
             has_members = any(self.held.values())
             until_ms = over["at_ms"] if over is not None else self._ends_at_ms if has_members else None
             unowned_ms = None if until_ms is None else until_ms - ended["at_ms"]
@@ -213,7 +232,7 @@ class StreamsGroupHistory:
             "to_ms": None if ended is None else ended["at_ms"],
             "end": tenure.end,
             "unowned_ms": unowned_ms,
-            "taken_over": None if ended is None or tenure.role != ACTIVE else over is not None,
+            "taken_over": None if unowned_ms is None and over is None else over is not None,
         }
 
     def _move(self, before: Tenure, after: Tenure, had_standby: bool) -> dict[str, Any]:
@@ -235,23 +254,31 @@ class StreamsGroupHistory:
         begun_ms = tenure.begun["at_ms"]
         lags = [lag for _, lag in tenure.reports]
         ready_at_ms = next((at_ms for at_ms, lag in tenure.reports if lag <= NEAR), None)
-        return self._row(tenure.newest or tenure.begun, tenure, OF_RESTORES) | {
+        if tenure.restored is not None:
+            ready_at_ms = tenure.restored["at_ms"]
+        newest = tenure.newest or tenure.restored or tenure.begun
+        return self._row(newest, tenure, OF_RESTORES) | {
             "day": date_of(begun_ms),
             "role": tenure.role,
             "begun_at_ms": begun_ms,
-            "last_at_ms": tenure.reports[-1][0],
+            "last_at_ms": newest["at_ms"],
             "ready_at_ms": ready_at_ms,
             "restore_ms": None if ready_at_ms is None else ready_at_ms - begun_ms,
             "reports": len(lags),
-            "first_lag": lags[0],
-            "least_lag": min(lags),
-            "last_lag": lags[-1],
+            "first_lag": lags[0] if lags else None,
+            "least_lag": min(lags, default=None),
+            "last_lag": lags[-1] if lags else None,
         }
 
     def _row(self, row: Row, tenure: Tenure, names: Iterable[str]) -> dict[str, Any]:
         made = {name: row.get(name) for name in names} | self._key
         made |= {"subtopology": tenure.task[0], "task": tenure.task[1], "member_id": tenure.member_id}
         return made | ({"process_id": tenure.process_id} if "process_id" in made else {})
+
+
+def has_restore(tenure: Tenure) -> bool:
+    """True if anything is known of the state of a task."""
+    return bool(tenure.reports) or tenure.restored is not None
 
 
 def histories(rows: Iterable[Row], ends_at_ms: Mapping[str, int]) -> Iterator[StreamsGroupHistory]:
@@ -261,9 +288,12 @@ def histories(rows: Iterable[Row], ends_at_ms: Mapping[str, int]) -> Iterator[St
         by_group[row["run_id"], row["group_id"]].append(row)
     for (run_id, group_id), ours in sorted(by_group.items()):
         if any(row["event"] in OWN for row in ours):
+            # The coordinator's word is enough: what members say of the same tasks comes at other times.
+            is_coordinated = any(row["event"] == ASSIGNED and row["source"] != CLIENT_LOG for row in ours)
             history = StreamsGroupHistory(run_id, group_id, ends_at_ms[run_id])
             for row in ours:
-                history.take(row)
+                if not is_coordinated or row["event"] != ASSIGNED or row["source"] != CLIENT_LOG:
+                    history.take(row)
             yield history
 
 

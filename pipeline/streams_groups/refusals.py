@@ -73,6 +73,14 @@ _REASONS: Final = {
         "raise it with kafka-features.sh upgrade --feature streams.version=1 (from Kafka 4.2 on) and list streams in "
         "group.coordinator.rebalance.protocols; or start the application with group.protocol=classic.",
     ),
+    "unknown": _Refused(
+        "streams-members-refused",
+        "members are refused, and their threads end",
+        "The member's own log has the error, and no reason: INVALID_REQUEST stands for another topology than the "
+        "group's, UNKNOWN_SERVER_ERROR for application.server before all topics are there, among others.",
+        None,
+        "look at the log of the group's coordinator at that time.",
+    ),
     "size": _Refused(
         "streams-group-full",
         "members are refused: the group is full",
@@ -95,14 +103,15 @@ def _refused(run: StreamsGroupOfRun) -> Iterator[Finding]:
         said = _REASONS.get(reason)
         if said is None:
             continue
-        members = sorted({row["group_instance_id"] or row["member_id"] for row in rows})
+        members = sorted({row["group_instance_id"] or row["member_id"] or row["client_id"] or "?" for row in rows})
+        errors = names(sorted({str(row["error"]) for row in rows}))
         first, last = rows[0], rows[-1]
         yield Finding(
             said.name,
             f"{run.group_id}: {said.title}",
             f"{capital(period(first['at_ms'], last['at_ms']))} {names(members)} "
-            f"{'was' if len(members) == 1 else 'were'} refused {times(len(rows))}. {said.what} A Java application ends "
-            "with this error.",
+            f"{'was' if len(members) == 1 else 'were'} refused {times(len(rows))} ({errors}). {said.what} "
+            "A Java application ends with this error.",
             0.0,
             first["at_ms"],
             last["at_ms"],

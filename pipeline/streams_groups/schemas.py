@@ -40,9 +40,9 @@ TASKS: Final = table(
         "unowned_ms",
         LONG,
         "Of an active task: how long no member had it then, up to the end of the run where none took it over; null "
-        "where the member still has it, or where no member is left.",
+        "where the member still has it, where no member is left, and from members' own logs.",
     ),
-    column("taken_over", BOOLEAN, "Whether another took the active task over; null where the member still has it."),
+    column("taken_over", BOOLEAN, "Whether another took the active task over; null where that is not known."),
     CONFIDENCE,
     *PLACE,
 )
@@ -85,7 +85,11 @@ TASK_RESTORES: Final = table(
     MEMBER,
     column("begun_at_ms", LONG, "The member got the task, or its first report where that is not known."),
     column("last_at_ms", LONG, "The last report of its offsets."),
-    column("ready_at_ms", LONG, "The first report within 10,000 records of the end; null where there was none."),
+    column(
+        "ready_at_ms",
+        LONG,
+        "The thread said that the task runs, or reported at most 10,000 missing records; else null.",
+    ),
     column("restore_ms", LONG, "From the begin until then."),
     column("reports", INT, "How often the member reported offsets of the task with a known end."),
     column("first_lag", LONG, "Records of the changelog that were missing at the first report."),

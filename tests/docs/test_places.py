@@ -24,7 +24,7 @@ from rejoin.pipeline.findings import rules
 from rejoin.pipeline.findings.finding import Finding
 from rejoin.pipeline.findings.rules import RULES, restarts
 from rejoin.pipeline.reading.client_logs import families
-from rejoin.pipeline.vocabulary import TASKS_ASSIGNED, TASKS_CORRUPTED, TASKS_READY, TOPIC_UNAVAILABLE
+from rejoin.pipeline.vocabulary import TASK_RESTORED, TASKS_ASSIGNED, TASKS_CORRUPTED, TASKS_READY, TOPIC_UNAVAILABLE
 from rejoin.protocol import registry
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.protocol.errors import ErrorCode
@@ -61,7 +61,7 @@ PASSED_OVER: Final = {"remark", "join_failed"}
 
 def unread_kinds(lines: Iterable[Template]) -> set[str]:
     """Kinds of lines that are no event of a consumer and that no reader asks for."""
-    of_logs = (TOPIC_UNAVAILABLE, TASKS_ASSIGNED, TASKS_READY, TASKS_CORRUPTED)
+    of_logs = (TOPIC_UNAVAILABLE, TASK_RESTORED, TASKS_ASSIGNED, TASKS_READY, TASKS_CORRUPTED)
     events = {*(event.name for event in consumer_events.EVENT_TYPES), *of_logs}
     readers = "\n".join(path.read_text() for path in (ROOT / "pipeline" / "reading" / "client_logs").rglob("*.py"))
     return {line.kind for line in lines if line.kind not in events and f'"{line.kind}"' not in readers} - PASSED_OVER

@@ -51,6 +51,7 @@ STREAMS_LINES: Final[tuple[Template, ...]] = (
         "~(?:.*[ .])?~TaskCorruptedException: Tasks ~[\\[{]~{tasks?}~[\\]}]~ are corrupted{rest?}",
         "exception",
     ),
+    _line("task_restored", "task [{task?}] Restored and ready to run"),
     _line("remark", "Kafka Streams version: {version}", "version"),
     _line("remark", "~(?:stream-|standby-)?task \\[~{task?}] {rest}", "task"),
 )

@@ -18,6 +18,9 @@ LOGGERS: Final = (
     "AbstractCoordinator",
     "ConsumerMembershipManager",
     "ShareMembershipManager",
+    "StreamsMembershipManager",
+    "StreamsGroupHeartbeatRequestManager",
+    "StreamsRebalanceListenerInvoker",
     "ShareConsumerImpl",
     "AbstractMembershipManager",
     "MembershipManagerImpl",
@@ -35,7 +38,7 @@ _POLL_TIMEOUT: Final = (
     "messages. You can address this either by increasing max.poll.interval.ms or by reducing the maximum size of "
     "batches returned in poll() with max.poll.records."
 )
-_HEARTBEAT: Final = "~(?:Consumer|Share)?GroupHeartbeat(?:Request)?~"
+_HEARTBEAT: Final = "~(?:Consumer|Share|Streams)?GroupHeartbeat(?:Request)?~"
 _MEMBER: Final = "Member {member} with epoch {member_epoch}"
 
 
@@ -206,6 +209,35 @@ JAVA_LINES: Final[tuple[Template, ...]] = (
         "commit_failed",
         "Offset commit failed on partition {topic}-{number} at offset {offset}: {problem}",
         variant="partition",
+    ),
+    # --- the streams protocol (KIP-1071)
+    _line("streams_status", "Membership is in the following statuses: {statuses}", (4, 2)),
+    _line(
+        "streams_given",
+        "Assigning active tasks {{active?}}, standby tasks {{standby?}}, and warm-up tasks {{warmup?}} to the member.",
+        (4, 2),
+    ),
+    _line("streams_refused", "StreamsGroupHeartbeatRequest failed due to unexpected error {problem}: {rest}", (4, 2)),
+    _line(
+        "streams_refused",
+        "StreamsGroupHeartbeatRequest failed ~(?:for member .* )?~due to "
+        "~(?=STREAMS_|GROUP_MAX|UNSUPPORTED|GROUP_ID_NOT)~{problem}: {rest}",
+        (4, 2),
+        variant="known",
+    ),
+    _line(
+        "streams_refused",
+        "StreamsGroupHeartbeatRequest failed because of an ~(?=unsupported version exception)~{problem}: {rest}",
+        (4, 2),
+        variant="version",
+    ),
+    _line(
+        "remark",
+        "~(?:Received Streams group configuration|Assigned tasks with local epoch|Revoking previously assigned"
+        "|Marking (?:lost )?partitions|Invoking tasks?|Dynamic member|Completed leaving|The on(?:Tasks|AllTasks)"
+        "|Broker requested topology|Leaving newly assigned)~{rest}",
+        (4, 2),
+        variant="streams",
     ),
     # --- the consumer protocol
     _line("member_state", f"{_MEMBER} transitioned from {{state_before}} to {{state}}.", (3, 7)),

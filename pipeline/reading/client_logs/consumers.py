@@ -19,6 +19,7 @@ from rejoin.pipeline.vocabulary import (
     CLIENT_LOG,
     SESSION_ENDED,
     SOFTWARE_VERSION,
+    TASK_RESTORED,
     TASKS_ASSIGNED,
     TASKS_CORRUPTED,
     TASKS_READY,
@@ -52,7 +53,9 @@ _EVENTS: Final = frozenset(
     (
         *(event.name for event in EVENT_TYPES),
         *(BUG_SIGN, SOFTWARE_VERSION, TOPIC_UNAVAILABLE, ASSIGNED_NOTHING),
-        *(TASKS_ASSIGNED, TASKS_READY, TASKS_CORRUPTED),
+        *(TASKS_ASSIGNED, TASKS_READY, TASKS_CORRUPTED, TASK_RESTORED),
+        *("streams_topology_configured", "streams_member_assigned", "streams_heartbeat_refused"),
+        "streams_shutdown_requested",
     )
 )
 _INFERRED: Final = ("coordinator_lost",)
@@ -146,6 +149,9 @@ def _row(statement: Statement) -> EventRow:
         row["offsets"] = [dict(zip(("topic", "partition", "offset"), each, strict=True)) for each in values["offsets"]]
     if statement.kind == TOPIC_UNAVAILABLE:
         row["topic"] = values.get("topic")
+    if statement.kind == TASK_RESTORED:
+        row["topic"], row["partition"] = values["task"]
+    row |= values.get("of_streams", {})
     if statement.kind == TASKS_READY:
         row["waited_ms"] = values["waited_ms"]
     if statement.kind == "group_left":

@@ -187,10 +187,15 @@ def _of_java(record: ClientRecord) -> ClientMessage | None:
     )
     if match["share"]:
         found = replace(found, values={**found.values, "group_protocol": "share"})
+    elif (logger is not None and _STREAMS_LOGGER in logger) or text.startswith(_OF_STREAMS_GROUPS):
+        found = replace(found, values={**found.values, "group_protocol": "streams"})
     known = known_or_of_a_group(found)
     return found if known is None and logger is not None and logger.endswith(LOGGERS) else known
 
 
+_STREAMS_LOGGER: Final = ".consumer.internals.Streams"
+_OF_STREAMS_GROUPS: Final = ("Membership is in the following", "StreamsGroupHeartbeat", "Assigning active tasks")
+"""Beginnings of lines that only members of streams groups log."""
 _WRAPPED: Final = ("Reconciling assignment", "Updating assignment")
 _PART: Final = re.compile(r"\s*[A-Z][A-Za-z ()-]*:\s")
 

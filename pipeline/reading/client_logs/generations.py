@@ -130,13 +130,15 @@ class ObservedGenerations:
         self._log_ends: dict[ConsumerKey, int] = {}
         self._gone: dict[str, int] = {}
         """Members that must be gone by then: another one has their partitions, or their consumer joins anew."""
-        self._is_share_group = False
+        self._kind: str | None = None
+        """share or streams: such groups have no rebalances."""
 
     def _take(self, statement: Statement) -> None:
         kind, values = statement.kind, statement.values
         who = (statement.node, str(values.get("consumer")))
         member = values.get("member") or ""
-        self._is_share_group = self._is_share_group or values.get("group_protocol") == "share"
+        if values.get("group_protocol") in ("share", "streams"):
+            self._kind = values["group_protocol"]
         self._cluster.take(statement, who)
         self._follow_owners(statement, who, member)
         if kind == "join_sent":

@@ -29,9 +29,9 @@ class ClientHistory(ObservedGenerations):
         for statement in statements:
             self._take(statement)
         made = [*self._cluster.events(), *self._of_static_members()]
-        if self._is_share_group:
+        if self._kind is not None:
             made += self._of_share_group()
-        for series in () if self._is_share_group else self._series:
+        for series in () if self._kind is not None else self._series:
             self._list_members(series)
             made += self._of_generations(series)
         made.sort(key=lambda row: row["at_ms"])
@@ -271,7 +271,7 @@ class ClientHistory(ObservedGenerations):
             **self._about(member),
             state=state,
             other_member_id=generation.was.get(member),
-            kind="share" if self._is_share_group else "consumer" if generation.modern else None,
+            kind=self._kind or ("consumer" if generation.modern else None),
             **known.settings,
         )
 

@@ -14,6 +14,7 @@ from rejoin.pipeline.reading.client_logs.families import STARTED, ClientMessage
 from rejoin.pipeline.reading.client_logs.logged_consumer.given import has_partitions
 from rejoin.pipeline.reading.client_logs.logged_consumer.leaving import Leaving
 from rejoin.pipeline.reading.client_logs.logged_consumer.refusals import restated
+from rejoin.pipeline.reading.client_logs.logged_consumer.streams import STREAMS_READERS
 from rejoin.pipeline.reading.client_logs.signed import STREAMS_CLIENT
 from rejoin.pipeline.vocabulary import ASSIGNED_NOTHING, TASKS_ASSIGNED, TASKS_CORRUPTED, TASKS_READY, is_untimed
 
@@ -77,6 +78,8 @@ class LoggedConsumer:
     """The last assignment, and those just before, if they have no partition."""
     has_standby: bool = False
     """Whether the thread of Streams has standby tasks: with them, it is of use without any partition."""
+    streams_status: tuple[str | None, str | None] = (None, None)
+    shutdown_said: bool = False
     assigned_at: int | None = None
     """Since when a thread of Streams has tasks that do not all run yet, in ms."""
     ready_said: bool = False
@@ -315,6 +318,11 @@ def ended(consumer: LoggedConsumer) -> Iterator[Statement]:
         consumer.generation = -1
 
 
+def _of_streams(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
+    for kind, more in STREAMS_READERS[statement.kind](consumer, values):
+        yield replace(about(consumer, statement, more), kind=kind)
+
+
 def _streams_state(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
     """A thread of Streams that stops running to give up or take over tasks: all that it says of a rebalance where its
     consumer's own lines are not in the log."""
@@ -477,6 +485,7 @@ _SPECIAL: Final[dict[str, Callable[[LoggedConsumer, dict[str, Any], Statement], 
     TASKS_ASSIGNED: _tasks_assigned,
     TASKS_READY: _tasks_ready,
     TASKS_CORRUPTED: _tasks_corrupted,
+    **dict.fromkeys(STREAMS_READERS, _of_streams),
     "container_assigned": _container,
     "container_revoked": _container,
     "container_lost": _container,
