@@ -17,7 +17,7 @@ FOLDER: Final = GOLDEN / "streams-group-logs"
 
 
 def tables_of(*names: str) -> dict[str, list[dict[str, Any]]]:
-    made = STREAMS_GROUPS.tables(events_of_logs([FOLDER / name for name in names]))
+    made: dict[str, Any] = STREAMS_GROUPS.tables(events_of_logs([FOLDER / name for name in names]))
     return {name: table.to_pylist() for name, table in made.items()}
 
 
