@@ -30,12 +30,15 @@ SHUTDOWN: Final = "streams_shutdown_requested"
 REFUSED: Final = "streams_heartbeat_refused"
 REPORTED: Final = "streams_task_offsets_reported"
 COMPUTED: Final = "streams_target_computed"
+RESTORED: Final = "streams_task_restored"
+"""As TASK_RESTORED, of a simulated application."""
 OWN: Final = (ASSIGNED, DESCRIBED, CONFIGURED, CREATED, SHUTDOWN, REFUSED, REPORTED, COMPUTED)
 """Events that only streams groups have."""
 READ: Final = (
     *OWN,
     *(
         TASK_RESTORED,
+        RESTORED,
         "group_epoch_bumped",
         "member_joined",
         "member_removed",
@@ -49,6 +52,7 @@ COLUMNS: Final = (
     *("member_id", "group_instance_id", "other_member_id", "client_id", "process_id", "member_epoch", "generation"),
     *("active", "standby", "warmup", "revoking_active", "revoking_standby", "status", "topics", "changed_fields"),
     *("error", "reason", "cause", "cause_member_id", "task_offsets", "task_end_offsets", "topic", "partition"),
+    *("subtopology_id", "state_from", "restored_records", "restore_ms"),
 )
 """Columns of these events that are read."""
 
@@ -119,7 +123,7 @@ class StreamsGroupHistory:
                 self._bumped(row)
             case "streams_task_offsets_reported":
                 self._reported(row)
-            case "task_restored":
+            case "task_restored" | "streams_task_restored":
                 self._restored(row)
             case event if event in _CHANGES:
                 self._change(row)
@@ -178,7 +182,8 @@ class StreamsGroupHistory:
 
     def _restored(self, row: Row) -> None:
         """An active task runs, as its thread says."""
-        tenure = self.held[row["member_id"]].get((ACTIVE, _task(row)))
+        task = row["subtopology_id"] or row["topic"], row["partition"]
+        tenure = self.held[row["member_id"]].get((ACTIVE, task))
         if tenure is not None and tenure.restored is None:
             tenure.restored = row
 
@@ -254,8 +259,11 @@ class StreamsGroupHistory:
         begun_ms = tenure.begun["at_ms"]
         lags = [lag for _, lag in tenure.reports]
         ready_at_ms = next((at_ms for at_ms, lag in tenure.reports if lag <= NEAR), None)
-        if tenure.restored is not None:
-            ready_at_ms = tenure.restored["at_ms"]
+        restored: Row = tenure.restored or {}
+        ready_at_ms = restored.get("at_ms", ready_at_ms)
+        took_ms = restored.get("restore_ms")
+        if took_ms is None and ready_at_ms is not None:
+            took_ms = ready_at_ms - begun_ms
         newest = tenure.newest or tenure.restored or tenure.begun
         return self._row(newest, tenure, OF_RESTORES) | {
             "day": date_of(begun_ms),
@@ -263,7 +271,9 @@ class StreamsGroupHistory:
             "begun_at_ms": begun_ms,
             "last_at_ms": newest["at_ms"],
             "ready_at_ms": ready_at_ms,
-            "restore_ms": None if ready_at_ms is None else ready_at_ms - begun_ms,
+            "restore_ms": took_ms,
+            "records": restored.get("restored_records"),
+            "state_from": restored.get("state_from"),
             "reports": len(lags),
             "first_lag": lags[0] if lags else None,
             "least_lag": min(lags, default=None),

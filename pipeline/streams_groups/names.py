@@ -17,8 +17,8 @@ OF_MOVES: Final = (
     *("cause", "cause_member_id", "unowned_ms", "had_standby", *_PLACE),
 )
 OF_RESTORES: Final = (
-    *(*_KEY, *_TASK, "role", "member_id", "begun_at_ms", "last_at_ms", "ready_at_ms", "restore_ms", "reports"),
-    *("first_lag", "least_lag", "last_lag", *_PLACE),
+    *(*_KEY, *_TASK, "role", "member_id", "begun_at_ms", "last_at_ms", "ready_at_ms", "restore_ms", "records"),
+    *("state_from", "reports", "first_lag", "least_lag", "last_lag", *_PLACE),
 )
 OF_CHANGES: Final = (
     *(*_KEY, "at_ms", "to_ms", "event", "member_id", "group_instance_id", "client_id", "status", "topics"),

@@ -91,6 +91,10 @@ TASK_RESTORES: Final = table(
         "The thread said that the task runs, or reported at most 10,000 missing records; else null.",
     ),
     column("restore_ms", LONG, "From the begin until then."),
+    column("records", LONG, "Records that were restored, where the thread says so."),
+    column(
+        "state_from", STRING, "standby | disk | changelog | none: where most of the state was, where that is known."
+    ),
     column("reports", INT, "How often the member reported offsets of the task with a known end."),
     column("first_lag", LONG, "Records of the changelog that were missing at the first report."),
     column("least_lag", LONG, "The least that were missing."),
