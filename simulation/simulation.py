@@ -357,6 +357,8 @@ def config_of(group_id: str, group: GroupSpec, name: str, original: str, protoco
     if group.streams is not None:
         # Kafka: StreamsConfig. Threads commit themselves, and internal topics are made for them.
         its_own |= {"allow_auto_create_topics": False}
+    # Kafka: in the classic protocol threads do not leave the group when they are closed.
+    leaves = group.leave and not (group.streams is not None and protocol == "classic")
     return ConsumerConfig(
         **its_own,
         group_id=group_id,
@@ -369,7 +371,7 @@ def config_of(group_id: str, group: GroupSpec, name: str, original: str, protoco
         metadata_max_age_ms=group.metadata_max_age,
         request_timeout_ms=group.request_timeout,
         auto_offset_reset=group.reset,
-        internal_leave_group_on_close=group.leave,
+        internal_leave_group_on_close=leaves,
     )
 
 

@@ -223,6 +223,13 @@ class Cluster:
             if other is not node:
                 self._make_topic(other, log)
 
+    def create_counted_topic(self, name: str, partitions: int) -> None:
+        """Make a topic whose records are counted, as an application's leader does."""
+        self.topics[name] = CountedLog(name, partitions, self.world.now)
+        self.topics_changed_at = self.world.now
+        for node in self.nodes:
+            self._make_topic(node, self.topics[name])
+
     def grow_topic(self, name: str, partitions: int) -> None:
         """Give a topic more partitions; does nothing where it has as many."""
         topic = self.topics[name]

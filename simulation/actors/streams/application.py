@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from rejoin.client.core.group.streams.tasks import TaskId
+from rejoin.client.core.group.streams.tasks import StreamsTasks, TaskId
 from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsTopology
 from rejoin.protocol.streams.topology import CopartitionGroup, StreamsKeyValue, StreamsTopicInfo, Subtopology
 from rejoin.protocol.types import TopicPartition
@@ -121,10 +121,20 @@ def changelog_topic(application_id: str, store: str) -> str:
 
 
 @dataclass(slots=True)
+class ClassicPlan:
+    """The standby and warm-up tasks of an application's threads, as its last leader decided, by client id."""
+
+    standby: dict[str, StreamsTasks] = field(default_factory=dict)
+    prober: str | None = None
+    """The leader that has to look again whether warm-up tasks have caught up."""
+
+
+@dataclass(slots=True)
 class Application:
     """One application in a run: its code, and how long the changelog of each task is."""
 
     code: ApplicationCode
+    plan: ClassicPlan = field(default_factory=ClassicPlan)
     _ends: dict[TaskId, int] = field(default_factory=dict)
 
     def is_stateful(self, task: TaskId) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core.consumer import ConsumerCore
@@ -171,15 +172,9 @@ class StreamsThread(ConsumerActor):
         self.pause_what_waits()
 
     def _on_running(self, run: TaskRun) -> None:
-        assert self.core is not None, "a thread that is down runs nothing"
-        generation = self.core.generation
         self.emit(
             StreamsTaskRestored(
-                client_id=self.name,
-                group_id=self.config.group_id,
-                group_instance_id=self.config.group_instance_id,
-                member_id=generation.member_id,
-                generation=generation.generation_id,
+                **self.identity(),
                 subtopology_id=run.task.subtopology,
                 partition=run.task.partition,
                 state_from=run.state_from,
@@ -187,6 +182,18 @@ class StreamsThread(ConsumerActor):
                 restore_ms=self.world.now - run.since,
             )
         )
+
+    def identity(self) -> dict[str, Any]:
+        """The thread as events name it."""
+        assert self.core is not None, "a thread that is down emits nothing about tasks"
+        generation = self.core.generation
+        return {
+            "client_id": self.name,
+            "group_id": self.config.group_id,
+            "group_instance_id": self.config.group_instance_id,
+            "member_id": generation.member_id,
+            "generation": generation.generation_id,
+        }
 
     # -- records
 

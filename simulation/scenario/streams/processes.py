@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from rejoin.client.config import ConsumerConfig
 from rejoin.simulation.actors.streams.application import (
@@ -12,6 +13,7 @@ from rejoin.simulation.actors.streams.application import (
     SubtopologyCode,
     repartition_topic,
 )
+from rejoin.simulation.actors.streams.classic_thread import ClassicExactlyOnceThread, ClassicThread
 from rejoin.simulation.actors.streams.exactly_once import ExactlyOnceThread
 from rejoin.simulation.actors.streams.instance import Instance
 from rejoin.simulation.actors.streams.thread import StreamsThread
@@ -21,6 +23,15 @@ if TYPE_CHECKING:
     from rejoin.simulation.actors.consumer_process import UserCode
     from rejoin.simulation.scenario.model import GroupSpec
     from rejoin.simulation.simulation import Simulation
+
+
+_THREADS: Final[Mapping[tuple[bool, bool], type[StreamsThread]]] = {
+    (False, False): StreamsThread,
+    (False, True): ExactlyOnceThread,
+    (True, False): ClassicThread,
+    (True, True): ClassicExactlyOnceThread,
+}
+"""Threads by whether they use the classic protocol, and whether they process exactly once."""
 
 
 def application_code(group_id: str, group: GroupSpec) -> ApplicationCode:
@@ -56,7 +67,7 @@ def instance_of(
     simulation: Simulation, application: Application, config: ConsumerConfig, user_code: UserCode, name: str
 ) -> StreamsThread:
     """One instance with all of its threads; its first thread stands for it."""
-    made: type[StreamsThread] = ExactlyOnceThread if application.code.exactly_once else StreamsThread
+    made = _THREADS[config.group_protocol == "classic", application.code.exactly_once]
     instance = Instance(application, name)
     for index in range(application.code.threads):
         called = thread_name(name, index)
