@@ -67,12 +67,15 @@ def run(
     wanted: Outputs,
     compare: tuple[str, ...],
     *,
+    protocol: str | None = None,
     quiet: bool,
     plain: bool,
 ) -> int:
     """Play a scenario, or variants of it."""
     try:
         scenario = read_scenario(_found(file))
+        if protocol is not None:
+            scenario = comparing.with_protocol(scenario, protocol)
         if compare:
             axes = [comparing.parse_axis(text, scenario) for text in compare]
             VisibleConsole(markup=False, emoji=False).print(

@@ -29,6 +29,7 @@ def run(
     client_logs: Annotated[str | None, Parameter(metavar="LIBRARY")] = None,
     client_logs_into: Annotated[Path, Parameter(metavar="DIR")] = Path("client-logs"),
     compare: _Compare = (),
+    protocol: Literal["classic", "streams"] | None = None,
     quiet: Annotated[bool, Parameter(negative=())] = False,
     plain: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
@@ -52,6 +53,8 @@ def run(
     compare
         Setting of the groups to vary, such as assignor=range,cooperative-sticky; the variants are played and compared.
         May be given several times. A plus joins the assignors of one variant.
+    protocol
+        Protocol of Kafka Streams applications, in place of the scenario's.
     quiet
         Print only the summary.
     plain
@@ -60,7 +63,7 @@ def run(
     from rejoin.simulation.commands import actions  # noqa: PLC0415
 
     wanted = actions.Outputs(html, journal, client_logs, client_logs_into)
-    return actions.run(file, seed, wanted, compare, quiet=quiet, plain=plain)
+    return actions.run(file, seed, wanted, compare, protocol=protocol, quiet=quiet, plain=plain)
 
 
 def lab(

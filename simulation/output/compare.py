@@ -13,12 +13,14 @@ from rich.table import Table
 from rejoin.protocol.printable import printable
 from rejoin.simulation.output.produced_records import PRODUCER_ROWS
 from rejoin.simulation.output.share_records import SHARE_ROWS
+from rejoin.simulation.output.streams_tasks import STREAMS_ROWS
 from rejoin.simulation.output.summary import ROWS, Summary
 from rejoin.simulation.output.transformed_records import READER_ROWS, TRANSACTION_ROWS
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import GroupSpec, Scenario
 from rejoin.simulation.scenario.reading import BadScenario, checked
 from rejoin.simulation.scenario.share_groups import ShareSpec
+from rejoin.simulation.scenario.streams.groups import StreamsSpec, applications
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec, TransformSpec
 
 
@@ -62,6 +64,8 @@ def _parts(data: dict[str, Any]) -> Iterator[tuple[str, type[BaseModel], dict[st
             yield name, TransformSpec, group["transform"]
         if group.get("share") is not None:
             yield name, ShareSpec, group["share"]
+        if group.get("streams") is not None:
+            yield name, StreamsSpec, group["streams"]
     for name, producers in data.get("producers", {}).items():
         yield name, ProducerSpec, producers
     for name, reader in data.get("readers", {}).items():
@@ -81,6 +85,14 @@ def variant(scenario: Scenario, chosen: list[tuple[VariantAxis, str]]) -> Scenar
     events = data.get("events", ())
     data["events"] = [{name: what for name, what in event.items() if what is not None} for event in events]
     return checked(Scenario, data, {}, "--compare")
+
+
+def with_protocol(scenario: Scenario, protocol: str) -> Scenario:
+    """The scenario with another protocol of its Kafka Streams applications. Raises :class:`BadScenario`."""
+    there = applications(scenario)
+    if not there:
+        raise BadScenario("--protocol", None, "the scenario has no Kafka Streams application")
+    return variant(scenario, [(VariantAxis(name, "protocol", (protocol,)), protocol) for name in there])
 
 
 def _typed(spec: type[BaseModel], key: str, value: str) -> Any:
@@ -129,6 +141,9 @@ def _lines(summaries: list[Summary]) -> Iterator[tuple[str, str, list[str]]]:
         if any(part in summary.shares for summary in summaries):
             for label, shared in SHARE_ROWS:
                 yield part, label, [str(shared(summary.shares[part])) for summary in summaries]
+        if any(part in summary.applications for summary in summaries):
+            for label, of_tasks in STREAMS_ROWS:
+                yield part, label, [str(of_tasks(summary.applications[part])) for summary in summaries]
         if any(part in summary.transactions for summary in summaries):
             for label, count in TRANSACTION_ROWS:
                 found = [summary.transactions.get(part) for summary in summaries]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStopped
+from rejoin.journal.events.streams_groups import StreamsTargetComputed
 from rejoin.journal.events.streams_members import StreamsTaskRestored, StreamsTasksAssigned, StreamsTasksGivenUp
 from rejoin.journal.timeline_lines import span
 from rejoin.simulation.kernel import EventHandlers, Millis
@@ -45,6 +46,8 @@ class TaskRecord:
 class StreamsSummary:
     """All tasks of one application. Lengths in ms."""
 
+    targets: int = 0
+    """Targets that the coordinator computed; with the classic protocol leaders assign, in rebalances."""
     tasks: int = 0
     unowned_ms: Millis = 0
     standstill_ms: Millis = 0
@@ -73,6 +76,7 @@ class TaskAccounting:
         self._groups: dict[str, StreamsSummary] = {}
         self._owned: dict[str, dict[GroupTask, None]] = {}
         self.handlers: EventHandlers = {
+            StreamsTargetComputed: self._computed,
             StreamsTasksAssigned: self._assigned,
             StreamsTaskRestored: self._restored,
             StreamsTasksGivenUp: self._given_up,
@@ -81,6 +85,9 @@ class TaskAccounting:
             ConsumerStopped: self._ended,
         }
         """Handlers by event class."""
+
+    def _computed(self, event: StreamsTargetComputed, _: Millis) -> None:
+        self._group(event.group_id).targets += 1
 
     def _assigned(self, event: StreamsTasksAssigned, now: Millis) -> None:
         tasks = dict.fromkeys(_named(event.group_id, event.active))
@@ -148,6 +155,7 @@ class TaskAccounting:
         """The numbers of one application up to an instant."""
         group = self._group(group_id)
         found = StreamsSummary(
+            targets=group.targets,
             restored=group.restored,
             restorations=group.restorations,
             restore_ms=group.restore_ms,
@@ -170,6 +178,7 @@ def _named(group_id: str | None, tasks: Mapping[str, Iterable[int]]) -> list[Gro
 
 
 STREAMS_ROWS: Final[tuple[tuple[str, Callable[[StreamsSummary], Any]], ...]] = (
+    ("targets computed", lambda streams: streams.targets),
     ("tasks", lambda streams: streams.tasks),
     ("task-seconds unowned", lambda streams: f"{streams.unowned_ms / 1_000:.1f}"),
     ("task-seconds restoring", lambda streams: f"{streams.restoring_ms / 1_000:.1f}"),

@@ -9,7 +9,7 @@ from typing import Any
 from rejoin.client.core.consumer import ConsumerCore
 from rejoin.client.core.effects import CallListener
 from rejoin.client.core.group.streams.tasks import StreamsTasks, TaskId, by_subtopology
-from rejoin.client.core.inputs import CallbackDone
+from rejoin.client.core.inputs import CallbackDone, RecordRange
 from rejoin.journal.events.streams_members import StreamsTasksAssigned, StreamsTasksGivenUp
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.streams.client_assignor import Claim, StreamsPartitionAssignor
@@ -19,6 +19,13 @@ from rejoin.simulation.actors.streams.thread import StreamsThread
 
 class ClassicThread(StreamsThread):
     """A thread whose leader assigns tasks. It reports which it has with each JoinGroup."""
+
+    _is_shutting_down = False
+
+    def start(self) -> None:
+        if self.core is None:
+            self._is_shutting_down = False
+        super().start()
 
     def _new_core(self) -> ConsumerCore:
         assignor = StreamsPartitionAssignor(self.application, self.application.plan, self._claim, self._make_topics)
@@ -46,7 +53,7 @@ class ClassicThread(StreamsThread):
             return
         given_up = {task for partition in effect.partitions for task in self.application.tasks_reading(partition)}
         tasks = StreamsTasks(tuple(sorted(given_up & set(self.tasks.active()))))
-        if effect.kind == "lost" or self.closing:
+        if effect.kind == "lost":
             tasks = tasks._replace(standby=tuple(self.tasks.standby()))
         if effect.kind == "revoked":
             self._commit(partial(self._give_up, tasks))
@@ -73,6 +80,25 @@ class ClassicThread(StreamsThread):
             at = self.world.now + self.application.code.probing_interval_ms
             generation = self.core.generation.generation_id
             self.world.at(at, self.user_lane, self._probe, (self.incarnation, generation))
+
+    def _close(self) -> None:
+        """Commit and close all tasks, then the consumer, which does not leave the group."""
+        # Kafka: StreamThread.completeShutdown. A consumer that does not leave revokes nothing.
+        tasks = StreamsTasks(tuple(self.tasks.active()), tuple(self.tasks.standby()))
+        if self.closing or self.core is None or not tasks:
+            super()._close()
+        elif not self._is_shutting_down:
+            self._is_shutting_down = True
+            self._commit(partial(self._shut_down, tasks))
+
+    def _on_records(self, ranges: tuple[RecordRange, ...]) -> None:
+        if not self._is_shutting_down:
+            super()._on_records(ranges)
+
+    def _shut_down(self, tasks: StreamsTasks) -> None:
+        self._emit_given_up("closed", tasks)
+        self.close_tasks(tasks)
+        super()._close()
 
     def _probe(self, what: tuple[int, int]) -> None:
         """Look whether warm-up tasks have caught up, unless there was a rebalance meanwhile."""

@@ -129,10 +129,14 @@ class StreamsThread(ConsumerActor):
                 self.step(CallbackDone())
 
     def _give_up(self, tasks: StreamsTasks) -> None:
-        self.tasks.close([*tasks.active, *tasks.standby, *tasks.warmup], self.world.now)
-        self.tasks.elapsed(self.world.now)
+        self.close_tasks(tasks)
         self.measure()
         self.step(CallbackDone())
+
+    def close_tasks(self, tasks: StreamsTasks) -> None:
+        """Close tasks cleanly, and go on restoring others."""
+        self.tasks.close([*tasks.active, *tasks.standby, *tasks.warmup], self.world.now)
+        self.tasks.elapsed(self.world.now)
 
     def _lose(self, tasks: StreamsTasks) -> None:
         """Close tasks of a member that is out of the group: nothing of them can be committed."""

@@ -40,3 +40,36 @@ def test_a_standby_spares_the_restoration_and_not_the_session() -> None:
         assert group.removed == {"session-expiry": 1}
         assert group.twice > 0
         assert group.lost == 0
+
+
+def test_a_rolling_deploy_costs_a_session_for_each_instance_with_the_classic_protocol_alone() -> None:
+    name = "streams_rolling_deploy_of_either_protocol"
+    classic, streams = tasks(name, "classic-app"), tasks(name, "streams-app")
+    summary = played(name)[0]
+    assert summary.groups["classic-app"].removed == {"session-expiry": 3}
+    assert summary.groups["streams-app"].removed == {"left": 3}
+    assert classic.worst_ms == pytest.approx(45_000, abs=1_000)
+    assert streams.worst_ms < 10_000
+    assert classic.unowned_ms > 8 * streams.unowned_ms
+    assert streams.promotions > classic.promotions == 0
+    assert streams.targets > 0
+    for group in summary.groups.values():
+        assert group.twice == group.lost == 0
+
+
+def test_a_new_instance_is_warmed_up_with_the_classic_protocol_alone() -> None:
+    classic, streams = (tasks("streams_scale_out", group_id) for group_id in ("classic-app", "streams-app"))
+    assert streams.restoring_ms - classic.restoring_ms == pytest.approx(20_000 + 40_000, rel=0.05)
+    assert classic.unowned_ms < 10_000
+    assert played("streams_scale_out")[0].groups["classic-app"].moved == 2
+    assert "Scheduled probing rebalance" in played("streams_scale_out")[1]
+
+
+def test_an_application_waits_for_its_source_topic_for_two_heartbeat_intervals() -> None:
+    summary, story = played("streams_source_topic_missing")
+    assert story.count("MissingSourceTopicError: Source topics are missing: lines") == 4
+    assert "0:00:10.0" in next(line for line in story.splitlines() if "dies" in line)
+    counts = summary.groups["counts"]
+    assert counts.removed == {"session-expiry": 4}, "members that failed stay in the group"
+    assert counts.processed > 1_000
+    assert counts.lost == 0
