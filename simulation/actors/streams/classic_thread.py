@@ -12,7 +12,7 @@ from rejoin.client.core.group.streams.tasks import StreamsTasks, TaskId, by_subt
 from rejoin.client.core.inputs import CallbackDone, RecordRange
 from rejoin.journal.events.streams_members import StreamsTasksAssigned, StreamsTasksGivenUp
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.actors.streams.client_assignor import Claim, StreamsPartitionAssignor
+from rejoin.simulation.actors.streams.client_assignor import StreamsPartitionAssignor, ThreadClaim
 from rejoin.simulation.actors.streams.exactly_once import ExactlyOnceThread
 from rejoin.simulation.actors.streams.thread import StreamsThread
 
@@ -31,9 +31,9 @@ class ClassicThread(StreamsThread):
         assignor = StreamsPartitionAssignor(self.application, self.application.plan, self._claim, self._make_topics)
         return ConsumerCore(self.config, [assignor], self.random.random, log_end=self._log_end)
 
-    def _claim(self) -> Claim:
+    def _claim(self) -> ThreadClaim:
         reached, ends = self.tasks.offsets()
-        return Claim(
+        return ThreadClaim(
             self.name,
             self.instance.process_id,
             tuple(self.tasks.active()),

@@ -30,7 +30,7 @@ MAX_WARMUP_REPLICAS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ThreadClaim:
     """One thread, as it describes itself to the leader."""
 
     client_id: str
@@ -45,7 +45,7 @@ class Claim:
         return json.dumps(parts, separators=(",", ":")).encode()
 
     @classmethod
-    def decoded(cls, data: bytes) -> Claim:
+    def decoded(cls, data: bytes) -> ThreadClaim:
         client_id, process_id, active, standby, lags = json.loads(data)
         return cls(
             client_id,
@@ -67,7 +67,7 @@ class StreamsPartitionAssignor(Assignor):
         self,
         application: Application,
         plan: ClassicPlan,
-        claim: Callable[[], Claim],
+        claim: Callable[[], ThreadClaim],
         make_topics: Callable[[Mapping[str, int]], None],
     ) -> None:
         self._application = application
@@ -79,7 +79,9 @@ class StreamsPartitionAssignor(Assignor):
         return self._claim().encoded()
 
     def assign(self, cluster: ClusterView, members: Mapping[str, MemberSubscription]) -> Assignments:
-        claims = {member_id: Claim.decoded(each.subscription.user_data or b"") for member_id, each in members.items()}
+        claims = {
+            member_id: ThreadClaim.decoded(each.subscription.user_data or b"") for member_id, each in members.items()
+        }
         counts = self._partition_counts(cluster)
         self._make_topics(counts)
         targets = self._targets(claims, counts)
@@ -111,7 +113,7 @@ class StreamsPartitionAssignor(Assignor):
                     counts[topic] = max(counts.get(topic, 0), most)
         return counts
 
-    def _targets(self, claims: Mapping[str, Claim], counts: Mapping[str, int]) -> dict[str, StreamsTasks]:
+    def _targets(self, claims: Mapping[str, ThreadClaim], counts: Mapping[str, int]) -> dict[str, StreamsTasks]:
         code = self._application.code
         members = {
             member_id: TaskMember(
@@ -129,7 +131,7 @@ class StreamsPartitionAssignor(Assignor):
         return {member_id: StreamsTasks(_tasks(each.active), _tasks(each.standby)) for member_id, each in found.items()}
 
     def _keep_until_warm(
-        self, claims: Mapping[str, Claim], targets: dict[str, StreamsTasks]
+        self, claims: Mapping[str, ThreadClaim], targets: dict[str, StreamsTasks]
     ) -> dict[str, tuple[TaskId, ...]]:
         """Leave tasks with their owners whose new owners lack the state; returns the warm-up tasks of those."""
         owners = {task: member_id for member_id, claim in claims.items() for task in claim.active}
@@ -161,7 +163,7 @@ def _tasks(tasks: Mapping[str, Any]) -> tuple[TaskId, ...]:
     return tuple(sorted(TaskId(part, index) for part, indexes in tasks.items() for index in indexes))
 
 
-def _offsets(claim: Claim) -> dict[str, dict[int, int]]:
+def _offsets(claim: ThreadClaim) -> dict[str, dict[int, int]]:
     """Offsets as an assignor compares them: the less a thread lacks, the more."""
     found: dict[str, dict[int, int]] = {}
     for (subtopology, index), lag in claim.lags.items():
