@@ -315,6 +315,32 @@ async def reset(stage: StreamsStage, play: Play) -> None:
         await play("application reset", set_back)
 
 
+async def broker_restart(stage: StreamsStage, play: Play) -> None:
+    """The broker restarts under a running application: epochs and tasks stay, and no line is lost."""
+    async with application(stage, "restart") as app:
+        await app.make_topics()
+
+        async def restarted() -> Any:
+            await stage.write(app.lines, 6)
+            for number in (0, 1):
+                await app.start(number)
+            await app.until_shared(2)
+            await app.until_counted("the", 12)
+            before, tasks = await stage.described("restart"), await app.tasks()
+            await stage.restart()
+            await stage.write(app.lines, 6)
+            await app.until_counted("the", 24)
+            await app.until_shared(2)
+            after = await stage.described("restart")
+            assert after["groupEpoch"] == before["groupEpoch"], "the epoch rose"
+            assert await app.tasks() == tasks, "tasks moved"
+            seen = await app.seen(), await app.last_counts(), await stage.topics("restart-")
+            await app.stop(0, 1)
+            return seen
+
+        await play("the broker restarts", restarted)
+
+
 async def turned_off(stage: StreamsStage, play: Play) -> None:
     """streams.version 0: an application ends in ERROR."""
     async with application(stage, "off") as app:
@@ -409,6 +435,7 @@ LIVES: Final[dict[str, Life]] = {
     "poison": shutdown,
     "again": reset,
     "moved": conversions,
+    "restart": broker_restart,
     "off": turned_off,
 }
 """The lives in their order. The last one takes streams groups away for a while."""
@@ -438,5 +465,6 @@ STEPS: Final = (
     "from classic to streams, offsets kept",
     "classic beside live streams members is refused",
     "from streams to classic, offsets kept",
+    "the broker restarts",
     "streams.version is off",
 )

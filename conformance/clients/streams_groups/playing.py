@@ -50,7 +50,7 @@ async def played(broker: str, jars: str, lives: Iterable[str]) -> StreamsPlay:
             for life in lives:
                 await LIVES[life](stage, play)
             outcome.exchanges = stage.proxy.exchanges
-            outcome.defects = [] if stage.node is None else stage.node.defects()
+        outcome.defects = stage.defects
         if any(outcome.problems.values()):
             kept = BUILT / f"streams-logs-{broker}"
             shutil.rmtree(kept, ignore_errors=True)

@@ -16,6 +16,8 @@ from conformance.members.proxy import ProxiedExchange
 EPOCHS: Final = {0: "joins", -1: "leaves", -2: "leaves for a while"}
 BY_TIME: Final = (3, 5)
 """Codes of a member that waits for internal topics, or for its first tasks: time decides which replies have them."""
+IS_LOADING: Final = (14, 15, 16)
+"""Errors while a broker stops or starts. Kafka answers some, Rejoin closes connections until it serves."""
 KINDS: Final = ("activeTasks", "standbyTasks", "warmupTasks")
 Requests = dict[str, list[str]]
 """Heartbeats of each member in words, by its instance; one that starts again has a stroke more behind its name."""
@@ -57,7 +59,7 @@ def _words(request: dict[str, Any], answer: dict[str, Any]) -> Iterator[str]:
     yield from (
         f"status {each['statusCode']}" for each in answer.get("status") or () if each["statusCode"] not in BY_TIME
     )
-    if answer.get("errorCode"):
+    if answer.get("errorCode") and answer["errorCode"] not in IS_LOADING:
         yield f"error {answer['errorCode']}"
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from conformance.clients.node import Node, running
+from conformance.clients.node import running
 from conformance.kafka.broker import HOST, Cluster
 from conformance.members.proxy import Proxy
 from rejoin.conform.judged_broker import JudgedBroker, look
@@ -49,14 +50,20 @@ OF_TOPIC: Final = 1
 SAFE_DOWNGRADE: Final = 2
 
 
+Restart: TypeAlias = Callable[[], Awaitable[None]]
+
+
 @dataclass
 class StreamsStage:
-    """One broker for all lives. ``node`` is there where it is Rejoin; all requests pass the proxy."""
+    """One broker for all lives. All requests pass the proxy."""
 
     proxy: Proxy
     broker: JudgedBroker
     folder: Path
-    node: Node | None = None
+    restart: Restart
+    """Stops the broker and starts it again, with all that it has on disk."""
+    defects: list[str] = field(default_factory=list)
+    """Lines of the log of Rejoin that no client should cause; there once it was stopped."""
     written: dict[str, int] = field(default_factory=dict)
     """Lines written so far, by topic."""
 
@@ -202,22 +209,55 @@ async def streams_stage(name: str, jars: str, folder: Path) -> AsyncIterator[Str
     """A broker, ``kafka`` or ``rejoin``, behind a proxy to which it sends clients."""
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(Proxy(0))
-        node = None
+        defects: list[str] = []
+        restart: Restart
         if name == "kafka":
             cluster = Cluster(jars, 1, SETTINGS, advertised={1: proxy.port})
             await stack.enter_async_context(cluster)
             proxy.port_of_broker = cluster.ports[1]
+            restart = partial(_restart_kafka, cluster)
         else:
-            settings = SETTINGS | {"advertised.listeners": f"PLAINTEXT://{HOST}:{proxy.port}"}
-            proxy.port_of_broker = _free_port()
-            options = ["--kafka-port", str(proxy.port_of_broker)]
-            options += [part for pair in settings.items() for part in ("-c", "=".join(pair))]
-            started = running(*options)
-            node = await asyncio.to_thread(started.__enter__)
-            stack.push_async_callback(asyncio.to_thread, started.__exit__, None, None, None)
+            rejoin = _RestartableNode(proxy, folder / "data", defects)
+            await stack.enter_async_context(rejoin)
+            restart = rejoin.restart
         broker = await look((HOST, proxy.port), BrokerAccess())
         await broker.warm_up("warm-up-")
-        yield StreamsStage(proxy, broker, folder, node)
+        yield StreamsStage(proxy, broker, folder, restart, defects)
+
+
+async def _restart_kafka(cluster: Cluster) -> None:
+    await cluster.stop(1)
+    await cluster.start(1)
+
+
+class _RestartableNode:
+    """A node of Rejoin with its data on disk, on one port behind a proxy."""
+
+    def __init__(self, proxy: Proxy, data: Path, defects: list[str]) -> None:
+        proxy.port_of_broker = _free_port()
+        settings = SETTINGS | {"advertised.listeners": f"PLAINTEXT://{HOST}:{proxy.port}"}
+        self._options = ["--data", str(data), "--kafka-port", str(proxy.port_of_broker)]
+        self._options += [part for pair in settings.items() for part in ("-c", "=".join(pair))]
+        self._defects = defects
+        self._stack = ExitStack()
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self._start)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self._stop)
+
+    async def restart(self) -> None:
+        await asyncio.to_thread(self._stop)
+        await asyncio.to_thread(self._start)
+
+    def _start(self) -> None:
+        self._node = self._stack.enter_context(running(*self._options))
+
+    def _stop(self) -> None:
+        self._defects += self._node.defects()
+        self._stack.close()
 
 
 def _free_port() -> int:
