@@ -19,6 +19,7 @@ from rejoin.coordinator.settings.emulator import EmulatorSettings
 from rejoin.coordinator.settings.groups import ClassicGroupSettings
 from rejoin.coordinator.settings.listeners import ListenerSettings
 from rejoin.coordinator.settings.logs import FetchSettings, LogSettings
+from rejoin.coordinator.settings.security import SecuritySettings
 from rejoin.coordinator.settings.share_groups import ShareGroupSettings
 from rejoin.coordinator.settings.share_records import ShareRecordSettings
 from rejoin.coordinator.settings.streams_groups import StreamsGroupSettings
@@ -41,6 +42,7 @@ def _dotted(name: str) -> str:
 class Settings(
     EmulatorSettings,
     ClusterSettings,
+    SecuritySettings,
     ListenerSettings,
     LogSettings,
     TransactionSettings,

@@ -14,7 +14,7 @@ from rejoin.coordinator.core.groups.streams.admission import check_streams_heart
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Rule
-from rejoin.coordinator.core.runtime.authorizer import Operation
+from rejoin.coordinator.core.security.resources import Operation
 from rejoin.protocol import registry as api
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
@@ -192,6 +192,9 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
         lambda of: of.configs.incremental_alter_configs,
         Rule(topic=Operation.ALTER_CONFIGS, group=Operation.ALTER_CONFIGS, cluster=Operation.ALTER_CONFIGS),
     ),
+    api.DESCRIBE_ACLS: ServedApi(lambda of: of.acls.describe_acls, Rule(cluster=_DESCRIBE)),
+    api.CREATE_ACLS: ServedApi(lambda of: of.acls.create_acls, Rule(cluster=Operation.ALTER)),
+    api.DELETE_ACLS: ServedApi(lambda of: of.acls.delete_acls, Rule(cluster=Operation.ALTER)),
     api.DELETE_TOPICS: ServedApi(lambda of: of.topics.delete_topics, Rule(topic=_DELETE)),
     api.FETCH: ServedApi(lambda of: of.fetches.fetch, Rule(topic=_READ)),
     api.PRODUCE: ServedApi(lambda of: of.produces.produce, Rule(topic=_WRITE, transactional_id=_WRITE)),

@@ -21,7 +21,6 @@ from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Authorizer
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
@@ -54,7 +53,7 @@ class NodeParts:
         self._topics_logged = topics_logged
         self._groups = GroupShards(self._ctx, self._topics, self._has_followers)
         self._shards: dict[str, Shards[Any]] = {OFFSETS_TOPIC: self._groups}
-        admission = Admission(RulesByRequest(), self._ctx, self._cluster, Authorizer(settings.emulator_deny))
+        admission = Admission(RulesByRequest(), self._ctx, self._cluster)
         self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)
         offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
         logs = self._logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)

@@ -119,4 +119,4 @@ class NodeViews(NodeParts):
 
     def topics_records(self) -> TopicsRecords:
         """All topics as they are, as the topics log could keep them."""
-        return (*self._ctx.features.records(), *self._topics.records())
+        return (*self._ctx.features.records(), *self._topics.records(), *self._ctx.security.records())

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
     from rejoin.coordinator.core.partitions.produce.requests import ProduceRequests
     from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
+    from rejoin.coordinator.core.security.acl_requests import AclRequests
     from rejoin.coordinator.core.share.share import Share
     from rejoin.coordinator.core.share_state.coordinator import ShareCoordinator
     from rejoin.coordinator.core.share_state.group_persister import GroupPersister
@@ -148,6 +149,12 @@ class RequestHandlers:
         from rejoin.coordinator.core.cluster.feature_requests import FeatureRequests
 
         return FeatureRequests(self.ctx, self.changes, self.admission)
+
+    @cached_property
+    def acls(self) -> AclRequests:
+        from rejoin.coordinator.core.security.acl_requests import AclRequests
+
+        return AclRequests(self.ctx, self.changes, self.admission)
 
     @cached_property
     def sasl(self) -> SaslRequests:

@@ -15,6 +15,7 @@ from rejoin.coordinator.core.cluster.features import ClusterFeatures
 from rejoin.coordinator.core.effects import DeferredEvents, Effect, Reply
 from rejoin.coordinator.core.inputs import Millis, Received, Token
 from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
+from rejoin.coordinator.core.security.state import SecurityState
 from rejoin.journal.events.base import Event
 from rejoin.protocol.message import Response
 from rejoin.protocol.types import TopicPartition
@@ -48,12 +49,13 @@ class OwnToken:
 class StepContext:
     """The node's hands: everything that decides takes the time from here and leaves its effects here."""
 
-    __slots__ = ("deadlines", "defers_events", "effects", "features", "new_id", "now", "parts", "settings")
+    __slots__ = ("deadlines", "defers_events", "effects", "features", "new_id", "now", "parts", "security", "settings")
 
     def __init__(self, settings: Settings, new_id: Callable[[], str], *, defers_events: bool = False) -> None:
         self.settings = settings
         self.defers_events = defers_events
         self.features = ClusterFeatures(settings)
+        self.security = SecurityState(settings)
         self.new_id = new_id
         self.deadlines = Deadlines()
         self.now: Millis = 0

@@ -1,7 +1,8 @@
 """The records of the topics log: Kafka's metadata records, as far as there is something here for them to say.
 
 Source: Kafka's ``TopicRecord``, ``PartitionRecord``, ``ConfigRecord``, ``RemoveTopicRecord``,
-``ProducerIdsRecord`` and ``FeatureLevelRecord``, in the JSON that its log dump prints.
+``ProducerIdsRecord`` and ``FeatureLevelRecord``, in the JSON that its log dump prints; those of ``security.py`` are
+in the same log.
 A partition is the instant from which its synthetic log grows and the records that were there then; one record may
 stand for many partitions in a row. The last record of a partition wins. Replicas are there where a controller decides
 on each partition.
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, TypeAdapter, model_serializer
 
 from rejoin.protocol.message import Struct
+from rejoin.protocol.records.security import AnySecurityRecord
 from rejoin.protocol.types import Int16, Int32, Int64
 
 
@@ -132,7 +134,13 @@ class FeatureLevelRecord(Struct):
 
 
 AnyTopicsRecord: TypeAlias = (
-    TopicRecord | PartitionRecord | ConfigRecord | RemoveTopicRecord | ProducerIdsRecord | FeatureLevelRecord
+    TopicRecord
+    | PartitionRecord
+    | ConfigRecord
+    | RemoveTopicRecord
+    | ProducerIdsRecord
+    | FeatureLevelRecord
+    | AnySecurityRecord
 )
 
 TopicsRecord = Annotated[AnyTopicsRecord, Field(discriminator="type")]

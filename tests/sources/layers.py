@@ -28,6 +28,7 @@ STEP = (
     "coordinator.core.effects",
     "coordinator.core.inputs",
     "coordinator.core.runtime",
+    "coordinator.core.security",
     "coordinator.core.step_context",
 )
 """What every room of the coordinator's core stands on: inputs and effects, and a runtime that knows no groups."""
@@ -128,6 +129,7 @@ MAY_IMPORT = {
         "coordinator.core.partitions",
         "coordinator.core.views",
     ),
+    "coordinator.core.security": (*STEP, "coordinator.core.topics.changes"),
     "coordinator.core.cluster": (
         *STEP,
         "coordinator.core.cluster",

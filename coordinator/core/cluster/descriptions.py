@@ -12,8 +12,8 @@ from rejoin.coordinator.core.cluster.metadata import NOT_ASKED
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID, ClusterMetadata
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.names import TopicError, check_name
 from rejoin.coordinator.core.topics.node_configs import LOG_DIR, MOST_DESCRIBED_PARTITIONS

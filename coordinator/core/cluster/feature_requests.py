@@ -11,7 +11,7 @@ from typing import Final
 from rejoin.coordinator.core.cluster.features import ClusterFeatures, feature_records
 from rejoin.coordinator.core.inputs import Context, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Resource
+from rejoin.coordinator.core.security.resources import CLUSTER_NAME, Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.protocol.errors import ErrorCode

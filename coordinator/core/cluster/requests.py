@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.inputs import Broker, Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Resource
 from rejoin.coordinator.core.runtime.repeated import computed_once
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID
+from rejoin.coordinator.core.security.resources import CLUSTER_NAME, Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered

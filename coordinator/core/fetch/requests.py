@@ -18,8 +18,8 @@ from rejoin.coordinator.core.fetch.sessions import Answered, FetchKey, FetchSess
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED, READ_UNCOMMITTED
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.leader_hints import LeaderIdAndEpoch, NodeEndpoint

@@ -16,8 +16,8 @@ from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.shard import OnDeleted
 from rejoin.coordinator.core.inputs import Context, Received, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.repeated import computed_once
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import RequestPart, StepContext
 from rejoin.protocol.brokers.releases import has_former_coordinator
 from rejoin.protocol.errors import ErrorCode

@@ -17,7 +17,7 @@ from rejoin.coordinator.core.offsets.fetches import fetch_offsets, no_offset
 from rejoin.coordinator.core.offsets.topic_ids import is_unknown_id, with_ids, with_names
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.appends import AppendCompletion, response_error_of_read
-from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.brokers.releases import has_former_coordinator

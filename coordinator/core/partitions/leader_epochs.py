@@ -6,7 +6,7 @@ from rejoin.coordinator.core.fetch.logs import ReadableLogs
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.partitions.partitions import leader_epoch_error
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.offset_for_leader_epoch import (

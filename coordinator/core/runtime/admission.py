@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Broker, Context
-from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Authorizer, Operation, Resource
 from rejoin.coordinator.core.runtime.shard import M, ShardState
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
+from rejoin.coordinator.core.security.resources import CLUSTER_NAME, Operation, Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
@@ -72,20 +72,19 @@ class Rule:
                 return self.transactional_id
             case Resource.CLUSTER:
                 return self.cluster
+        raise AssertionError(f"no rule of an API names an operation on a {resource}")
 
 
 class Admission:
     """Applies the rules: to a whole request, or to one of the groups or topics that it is about."""
 
-    def __init__(
-        self, rules: Mapping[type[Request], Rule], ctx: StepContext, cluster: ClusterMetadata, authorizer: Authorizer
-    ) -> None:
+    def __init__(self, rules: Mapping[type[Request], Rule], ctx: StepContext, cluster: ClusterMetadata) -> None:
         self._rules = rules
         self._settings = ctx.settings
         self._features = ctx.features
         self._cluster = cluster
-        self._authorizer = authorizer
-        self.allows_everything = authorizer.allows_everything
+        self._authorizer = ctx.security.authorizer
+        self.allows_everything = self._authorizer.allows_everything
 
     def admit(self, shards: Shards[M], request: Request, context: Context, key: str) -> M | ErrorCode:
         """The state machine to ask about a group, or why none can be asked."""
@@ -159,8 +158,8 @@ class Admission:
             return True
         operation = self._rules[api].operation(resource)
         assert operation is not None, f"{api.__name__} asks for nothing on a {resource}"
-        return self._authorizer.allows(context.principal, operation, resource, name)
+        return self._authorizer.allows(context, operation, resource, name)
 
     def authorized_operations(self, context: Context, resource: Resource, name: str = CLUSTER_NAME) -> int:
         """Operations that the client may do on a resource, as Kafka's bit field."""
-        return self._authorizer.authorized_operations(context.principal, resource, name)
+        return self._authorizer.authorized_operations(context, resource, name)

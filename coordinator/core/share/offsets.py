@@ -16,7 +16,7 @@ from rejoin.coordinator.core.groups.share.model.group import ShareGroup
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.share.sessions import SharedPartition
 from rejoin.coordinator.core.share_state.group_persister import Results
 from rejoin.coordinator.core.share_state.persister import Persister

@@ -13,8 +13,8 @@ from rejoin.coordinator.core.cluster.features import SHARE_VERSION
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.share.acknowledgements import (
     Acknowledgements,
     AcknowledgingMember,

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.share_state.coordinator import ShareCoordinator
 from rejoin.coordinator.core.share_state.shard import ShareStateShard
 from rejoin.coordinator.core.share_state.share_states import WrittenState

@@ -144,6 +144,7 @@ class TopicChanges:
                 if isinstance(record, TopicRecord)
             }
             self._ctx.features.forget_changes()
+            self._ctx.security.clear()
             self._topics.lists_offsets_topic = False
             for group_id in list(self._topics.group_configs):
                 del self._topics.group_configs[group_id]
@@ -196,6 +197,8 @@ class TopicChanges:
                         self._remove(name, emits=emits)
                         changed[name] = False
                         removed[record.data.topic_id] = name
+                case _:
+                    self._ctx.security.replay(record)
         self._follow(changed, removed)
         if records and self.on_applied is not None:
             self.on_applied()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rejoin.coordinator.core.inputs import Context, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.topics.names import TWICE
 from rejoin.coordinator.core.topics.table import Topic
 from rejoin.coordinator.core.topics.topics import Topics

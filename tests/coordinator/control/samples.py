@@ -105,6 +105,15 @@ ABOUT_TRANSACTIONS: dict[str, Any] = {
     "DescribeTransactions": {"transactionalIds": ["t"]},
     "ListTransactions": {"stateFilters": [], "producerIdFilters": []},
 }
+_ALL_ACLS = {
+    "resourceTypeFilter": 1,
+    "resourceNameFilter": None,
+    "patternTypeFilter": 1,
+    "principalFilter": None,
+    "hostFilter": None,
+    "operation": 1,
+    "permissionType": 1,
+}
 ABOUT_TOPICS: dict[str, Any] = {
     "ListOffsets": {
         "replicaId": -1,
@@ -120,6 +129,21 @@ ABOUT_TOPICS: dict[str, Any] = {
     "DescribeLogDirs": {"topics": [{"topic": "orders", "partitions": [0]}]},
     "DescribeCluster": {"includeClusterAuthorizedOperations": False, "includeFencedBrokers": False},
     "UpdateFeatures": {"featureUpdates": [{"feature": "transaction.version", "maxVersionLevel": 1}]},
+    "CreateAcls": {
+        "creations": [
+            {
+                "resourceType": 2,
+                "resourceName": "orders",
+                "resourcePatternType": 3,
+                "principal": "User:a",
+                "host": "*",
+                "operation": 3,
+                "permissionType": 3,
+            }
+        ]
+    },
+    "DescribeAcls": _ALL_ACLS,
+    "DeleteAcls": {"filters": [_ALL_ACLS]},
     "DescribeTopicPartitions": {"topics": [{"name": "orders"}]},
     "Produce": {
         "acks": -1,

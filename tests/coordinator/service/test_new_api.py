@@ -14,7 +14,7 @@ from rejoin.coordinator.core.apis import SERVED, ServedApi
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Rule
-from rejoin.coordinator.core.runtime.authorizer import Operation, Resource
+from rejoin.coordinator.core.security.resources import Operation, Resource
 from rejoin.coordinator.testing import GroupCoordinator, running
 from rejoin.protocol import registry
 from rejoin.protocol.errors import ErrorCode

@@ -16,8 +16,11 @@ from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.brokers.releases import RELEASES, RELEASES_TEXT, newest_versions
 from rejoin.protocol.registry import (
     APIS,
+    CREATE_ACLS,
     CREATE_TOPICS,
+    DELETE_ACLS,
     DELETE_TOPICS,
+    DESCRIBE_ACLS,
     DESCRIBE_CONFIGS,
     DESCRIBE_LOG_DIRS,
     DESCRIBE_TOPIC_PARTITIONS,
@@ -47,6 +50,9 @@ KAFKA_4: Final[dict[Api, int]] = {
     DELETE_TOPICS: 1,
     OFFSET_FOR_LEADER_EPOCH: 2,
     WRITE_TXN_MARKERS: 1,
+    DESCRIBE_ACLS: 1,
+    CREATE_ACLS: 1,
+    DELETE_ACLS: 1,
     DESCRIBE_CONFIGS: 1,
     DESCRIBE_LOG_DIRS: 1,
     SHARE_FETCH: 1,

@@ -28,6 +28,9 @@ GIVEN_UP: Final = {
     ("OffsetForLeaderEpoch", 0),
     ("OffsetForLeaderEpoch", 1),
     ("DescribeLogDirs", 0),
+    ("DescribeAcls", 0),
+    ("CreateAcls", 0),
+    ("DeleteAcls", 0),
 }
 """Versions that Kafka 4 has given up, and kio with it."""
 

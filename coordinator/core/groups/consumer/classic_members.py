@@ -150,7 +150,7 @@ class ClassicMembers:
             before,
             metadata,
             self._owned(subscription),
-            context.principal,
+            context,
             known,
             lacked_target,
             rejoins=True,

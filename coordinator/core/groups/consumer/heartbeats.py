@@ -172,9 +172,7 @@ class ConsumerHeartbeats:
             return before
         metadata = described(before[0], request, context)
         rejoins = request.member_epoch == JOIN_EPOCH
-        update = Update(
-            member_id, before, metadata, owned, context.principal, known, lacked_target, is_new_group, rejoins
-        )
+        update = Update(member_id, before, metadata, owned, context, known, lacked_target, is_new_group, rejoins)
         member = self._updates.apply(group, update, changes)
         return member if isinstance(member, ErrorCode) else (member, before)
 

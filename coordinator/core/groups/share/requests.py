@@ -14,7 +14,7 @@ from rejoin.coordinator.core.groups.share.admission import is_member_id
 from rejoin.coordinator.core.groups.share.offsets import AlterResults
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import BEFORE_TOPICS, Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.share.share_group_heartbeat import (

@@ -27,8 +27,8 @@ from rejoin.coordinator.core.partitions.produce.production import (
 from rejoin.coordinator.core.partitions.produce.validation import ProduceError, find_batch, problem_of_request, validate
 from rejoin.coordinator.core.partitions.producer_state import VerificationEntry
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.delayed import DelayedTimer, Purgatory
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS
 from rejoin.coordinator.core.topics.topics import Topics

@@ -10,9 +10,9 @@ import re2
 
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
 from rejoin.coordinator.core.runtime.repeated import computed_once
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
 from rejoin.coordinator.core.transactions.metadata import STATES, TransactionMetadata

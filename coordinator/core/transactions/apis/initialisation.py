@@ -10,7 +10,7 @@ from typing import Final
 
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import CLUSTER_NAME, Resource
+from rejoin.coordinator.core.security.resources import CLUSTER_NAME, Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds

@@ -15,7 +15,7 @@ from rejoin.coordinator.core.offsets.commits import PartitionErrors, emit_fenced
 from rejoin.coordinator.core.offsets.requests import OffsetRequests
 from rejoin.coordinator.core.offsets.topic_ids import with_names
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.coordinator.core.transactions.coordinator import Verified

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.runtime.authorizer import Resource
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter, TxnMarker
 from rejoin.protocol.errors import ErrorCode

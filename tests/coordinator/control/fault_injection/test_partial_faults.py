@@ -31,6 +31,8 @@ NOT_CHOSEN: Final = {
     "ListTransactions.producer_id_filters": "a filter",
     "DescribeLogDirs.topics": "answered by directory, without an error for each",
     "UpdateFeatures.feature_updates": "of the node, which no field of a rule names",
+    "CreateAcls.creations": "answered in order, by nothing that they name",
+    "DeleteAcls.filters": "answered in order, by nothing that they name",
     "ConsumerGroupHeartbeat.subscribed_topic_names": "of one member",
     "ConsumerGroupHeartbeat.topic_partitions": "of one member",
     "ShareGroupHeartbeat.subscribed_topic_names": "of one member",

@@ -67,6 +67,9 @@ def test_a_node_lists_all_settings_of_kafka_with_its_types_flags_and_defaults() 
     assert {name for name in own if not name.startswith("emulator.")} == {
         "ssl.certificate.location",
         "ssl.key.location",
+        # In Kafka these two are the authorizer's own.
+        "super.users",
+        "allow.everyone.if.no.acl.found",
         # Kafka does not show these two.
         "share.coordinator.state.topic.prune.interval.ms",
         "share.coordinator.cold.partition.snapshot.interval.ms",

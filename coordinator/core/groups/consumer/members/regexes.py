@@ -18,9 +18,9 @@ from rejoin.coordinator.core.groups.consumer.regex_resolution import is_valid
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.modern.epochs import REFRESH_MS, RefreshDeadline
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, metadata_hash
-from rejoin.coordinator.core.inputs import RegexesResolved
+from rejoin.coordinator.core.inputs import Context, RegexesResolved
 from rejoin.coordinator.core.runtime.appends import ShardLog
-from rejoin.coordinator.core.runtime.authorizer import Authorizer, Operation, Resource
+from rejoin.coordinator.core.security.resources import Operation, Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause
 from rejoin.protocol.errors import ErrorCode
@@ -60,7 +60,7 @@ class Regexes:
         self._groups = groups
         self._topics = topics
         self._writes = writes
-        self._authorizer = Authorizer(ctx.settings.emulator_deny)
+        self._authorizer = ctx.security.authorizer
         self._running: dict[str, None] = {}
         """The groups whose expressions are being resolved. Kafka: one that is deleted meanwhile stays until the end."""
         self.created_at = topics.version
@@ -87,7 +87,7 @@ class Regexes:
             return RegexChange(changed=True, wants_resolution=True, dropped=dropped)
         return RegexChange(changed=True, bumps_epoch=new in subscriptions.resolved, dropped=dropped)
 
-    def resolve_if_due(self, group: ConsumerGroup, principal: str, *, wanted: bool) -> None:
+    def resolve_if_due(self, group: ConsumerGroup, context: Context, *, wanted: bool) -> None:
         """Ask for a resolution, if one is wanted and none is under way."""
         subscriptions = group.subscriptions
         if not subscriptions.regexes or group.group_id in self._running:
@@ -112,18 +112,18 @@ class Regexes:
                     self._log.epoch,
                     group.group_id,
                     tuple(subscriptions.regexes),
-                    self._visible(principal),
+                    self._visible(context),
                     self._topics.version,
                 )
             )
 
-    def _visible(self, principal: str) -> tuple[str, ...]:
+    def _visible(self, context: Context) -> tuple[str, ...]:
         """The topics that the client may describe; the others are left out silently."""
         names = self._topics.names()
         if self._authorizer.allows_everything:
             return tuple(names)
         allows = self._authorizer.allows
-        return tuple(name for name in names if allows(principal, Operation.DESCRIBE, Resource.TOPIC, name))
+        return tuple(name for name in names if allows(context, Operation.DESCRIBE, Resource.TOPIC, name))
 
     def resolved(self, what: RegexesResolved) -> None:
         """The topics of a group's expressions have been found."""

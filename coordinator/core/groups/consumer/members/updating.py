@@ -29,6 +29,7 @@ from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.modern.epochs import JOIN_EPOCH, REFRESH_MS, RefreshDeadline
 from rejoin.coordinator.core.groups.modern.member_order import Known
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, ids_of, metadata_hash
+from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.coordinator import Cause, CauseClass
 from rejoin.protocol.errors import ErrorCode
@@ -43,7 +44,7 @@ class Update:
     before: Before
     metadata: ConsumerMemberMetadata
     owned: Owned
-    principal: str
+    context: Context
     known: Known
     lacked_target: bool = False
     """Whether a static member comes back that had no target when it left."""
@@ -109,7 +110,7 @@ class Updates:
             rejoins=update.rejoins and not is_replacement,
             reason=update.reason,
         )
-        self._regexes.resolve_if_due(group, update.principal, wanted=regex.wants_resolution)
+        self._regexes.resolve_if_due(group, update.context, wanted=regex.wants_resolution)
         names_changed = before.topic_names != after.topic_names
         is_subscribed_anew = names_changed or regex.bumps_epoch
         changes.cause = _cause(update, changes, is_subscribed_anew, choice != choice_before)

@@ -1,0 +1,1 @@
+"""Messages about who may do what."""
