@@ -18,6 +18,11 @@ Table: TypeAlias = Sequence[tuple[Probe, int]]
 """Probes with their weights."""
 
 
+def seeded(seed: int) -> random.Random:
+    """A generator whose numbers follow from a seed."""
+    return random.Random(seed)
+
+
 class RandomPlay(ABC):
     """Plays ``length`` steps of a random script. ``draw`` decides whatever the answers leave open."""
 

@@ -199,7 +199,10 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     api.FETCH: ServedApi(lambda of: of.fetches.fetch, Rule(topic=_READ)),
     api.PRODUCE: ServedApi(lambda of: of.produces.produce, Rule(topic=_WRITE, transactional_id=_WRITE)),
     api.DELETE_RECORDS: ServedApi(lambda of: of.delete_records.delete_records, Rule(topic=_DELETE)),
-    api.OFFSET_FOR_LEADER_EPOCH: ServedApi(lambda of: of.leader_epochs.offset_for_leader_epoch, Rule(topic=_DESCRIBE)),
+    api.OFFSET_FOR_LEADER_EPOCH: ServedApi(
+        lambda of: of.leader_epochs.offset_for_leader_epoch,
+        Rule(topic=_DESCRIBE, cluster=Operation.CLUSTER_ACTION),
+    ),
     api.DESCRIBE_PRODUCERS: ServedApi(lambda of: of.producers.describe_producers, Rule(topic=_READ)),
     api.INIT_PRODUCER_ID: ServedApi(
         lambda of: of.transactions.initialisation.init_producer_id,

@@ -18,6 +18,22 @@ def _check_principals(text: str) -> str:
     return text
 
 
+def client_principals(text: str) -> list[tuple[str, str]]:
+    """Client ids with their principals. Raises ``ValueError`` for what is not ``CLIENT=TYPE:NAME``."""
+    found = []
+    for pair in filter(None, map(str.strip, text.split(";"))):
+        client_id, equals, principal = pair.partition("=")
+        if not equals or ":" not in principal:
+            raise ValueError(f"{pair!r}: expected CLIENT=TYPE:NAME, as billing-*=User:billing, with ; between pairs")
+        found.append((client_id, principal))
+    return found
+
+
+def _check_clients(text: str) -> str:
+    client_principals(text)
+    return text
+
+
 class SecuritySettings(SettingsPart):
     """The authorizer, its super users, and its bounds."""
 
@@ -34,4 +50,9 @@ class SecuritySettings(SettingsPart):
     )
     emulator_max_acls: Int32 = Field(
         default=10_000, ge=1, description="How many ACLs there may be. A CreateAcls for more is refused."
+    )
+    emulator_principals: Annotated[str, AfterValidator(_check_clients)] = Field(
+        default="",
+        description="Principals of clients that do not log in, by client id, as app=User:alice;billing-*=User:billing; "
+        "for others User:ANONYMOUS.",
     )

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from typing import Final
 
+from conformance.security.acl_sequences import sequences
 from rejoin.conform.player.messages import TABLE
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
@@ -40,7 +41,14 @@ NOT_RECORDED: Final = {
 }
 """Versions that both speak and no recording has, and why they may be like what is known."""
 
-NOT_TRIED: Final = {("OffsetForLeaderEpoch", 0), ("OffsetForLeaderEpoch", 1), ("DescribeLogDirs", 0)}
+NOT_TRIED: Final = {
+    ("OffsetForLeaderEpoch", 0),
+    ("OffsetForLeaderEpoch", 1),
+    ("DescribeLogDirs", 0),
+    ("DescribeAcls", 0),
+    ("CreateAcls", 0),
+    ("DeleteAcls", 0),
+}
 """Versions that Kafka 4 has given up as well, by its ApiVersions."""
 
 CANNOT_BE_BROUGHT: Final = {
@@ -93,6 +101,7 @@ def test_every_version_that_both_speak_was_sent_and_answered() -> None:
         if asked.answer is not None and isinstance(asked.answer.body, dict)
     }
     sent |= {(step.api, step.version) for _, lines in scripts() for step in read_script(lines).steps}
+    sent |= {(probe.api, probe.version) for steps in sequences().values() for _, probe in steps if "Acls" in probe.api}
     wanted = {
         (BY_KEY[key].name, version) for key, (first, last) in offered().items() for version in range(first, last + 1)
     }

@@ -106,6 +106,7 @@ MAY_IMPORT = {
         "journal.events",
         "coordinator.core",
         "coordinator.config",
+        "coordinator.settings.security",
         "coordinator.settings.topic_defaults",
     ),
     # What every shard needs knows no groups.
@@ -129,7 +130,7 @@ MAY_IMPORT = {
         "coordinator.core.partitions",
         "coordinator.core.views",
     ),
-    "coordinator.core.security": (*STEP, "coordinator.core.topics.changes"),
+    "coordinator.core.security": (*STEP, "coordinator.core.topics.changes", "coordinator.settings.security"),
     "coordinator.core.cluster": (
         *STEP,
         "coordinator.core.cluster",

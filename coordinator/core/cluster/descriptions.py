@@ -74,7 +74,7 @@ class DescriptionRequests:
             return
         operations = NOT_ASKED
         if request.include_cluster_authorized_operations:
-            operations = self._admission.authorized_operations(context, Resource.CLUSTER)
+            operations = self._admission.cluster_operations(context)
         brokers = []
         for broker in self._cluster.brokers:
             _, host, port = broker.endpoint(context)

@@ -22,7 +22,6 @@ from rejoin.protocol.messages.cluster.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.types import ZERO_UUID
 
@@ -82,7 +81,7 @@ class MetadataRequests:
             self._topic_requests.create_automatically(created or ())
         operations = NOT_ASKED
         if request.include_cluster_authorized_operations:
-            operations = self._admission.authorized_operations(context, Resource.CLUSTER)
+            operations = self._admission.cluster_operations(context)
         self._ctx.reply(
             token,
             MetadataResponse(
@@ -119,7 +118,9 @@ class MetadataRequests:
         error = self._topics.check_automatic(name)
         if error is ErrorCode.NONE:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if created is not None and self._allows(CreateTopicsRequest, context, name):
+            if created is not None:
+                if not self._topic_requests.may_create(name, context):
+                    return MetadataResponseTopic(name=name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 created.append(name)
                 error = self._topic_requests.error_of_created
         operations = self._operations(name, context, with_operations)

@@ -36,9 +36,16 @@ class LeaderEpochRequests:
         )
         self._ctx.reply(token, OffsetForLeaderEpochResponse(topics=topics))
 
+    def _may_ask(self, name: str, context: Context) -> bool:
+        """Whether a client may ask about a topic. Kafka: brokers ask, too, by their right on the cluster."""
+        allows = self._admission.allows
+        if allows(OffsetForLeaderEpochRequest, context, Resource.TOPIC, name):
+            return True
+        return self._admission.has_acls and allows(OffsetForLeaderEpochRequest, context, Resource.CLUSTER)
+
     def _look_up(self, name: str, wanted: OffsetForLeaderPartition, context: Context) -> LeaderEpochEndOffset:
         index = wanted.partition
-        if not self._admission.allows(OffsetForLeaderEpochRequest, context, Resource.TOPIC, name):
+        if not self._may_ask(name, context):
             return LeaderEpochEndOffset(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, partition=index)
         partition = self._logs.find(name, index)
         if isinstance(partition, ErrorCode):

@@ -160,6 +160,27 @@ class Admission:
         assert operation is not None, f"{api.__name__} asks for nothing on a {resource}"
         return self._authorizer.allows(context, operation, resource, name)
 
+    def allows_some(self, operation: Operation, context: Context, resource: Resource) -> bool:
+        """Whether an operation is allowed on at least one resource of a kind."""
+        return self._authorizer.allows_some(context, operation, resource)
+
+    def allows_operation(
+        self, operation: Operation, context: Context, resource: Resource, name: str = CLUSTER_NAME
+    ) -> bool:
+        """Whether an operation is allowed that is not the one of this API's rule."""
+        return self._authorizer.allows(context, operation, resource, name)
+
+    @property
+    def has_acls(self) -> bool:
+        """Whether ACLs are enforced. Where there are only denials of the settings, one of them is enough to refuse."""
+        return self._authorizer.has_acls
+
+    def cluster_operations(self, context: Context) -> int:
+        """Operations that the client may do on the cluster; none are shown to a client that may not describe it."""
+        if not self.allows_operation(Operation.DESCRIBE, context, Resource.CLUSTER):
+            return 0
+        return self.authorized_operations(context, Resource.CLUSTER)
+
     def authorized_operations(self, context: Context, resource: Resource, name: str = CLUSTER_NAME) -> int:
         """Operations that the client may do on a resource, as Kafka's bit field."""
         return self._authorizer.authorized_operations(context, resource, name)

@@ -12,6 +12,7 @@ from typing import Final
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.security.acls import Acl, AclTable, PatternType
+from rejoin.coordinator.core.security.client_principals import ClientPrincipals
 from rejoin.coordinator.core.security.denials import Denial
 from rejoin.coordinator.core.security.hosts import host_matches
 from rejoin.coordinator.core.security.resources import ANYTHING, OPERATIONS, Operation, Resource
@@ -40,6 +41,7 @@ class Authorizer:
         """Whether ACLs are kept and enforced."""
         self.allows_everything = not self._denials and not self.has_acls
         self._super_users = frozenset(filter(None, map(str.strip, settings.super_users.split(";"))))
+        self._principals = ClientPrincipals(settings.emulator_principals)
         self._without_acl = settings.allow_everyone_if_no_acl_found
         self._decisions: dict[tuple[str, str, str, int, int], bool] = {}
         self._decided_at = acls.changes
@@ -51,10 +53,11 @@ class Authorizer:
         if self._decided_at != self._acls.changes:
             self._decisions.clear()
             self._decided_at = self._acls.changes
-        key = (context.principal, context.client_host, name, operation.code, resource.code)
+        principal = self._principals.of(context)
+        key = (principal, context.client_host, name, operation.code, resource.code)
         decision = self._decisions.get(key)
         if decision is None:
-            decision = self._decide(context, operation, resource, name)
+            decision = self._decide(principal, _address(context), operation, resource, name)
             self._keep(key, decision)
         return decision
 
@@ -65,13 +68,12 @@ class Authorizer:
             self._decisions.clear()
         self._decisions[key] = decision
 
-    def _decide(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
-        principal = context.principal
+    def _decide(self, principal: str, host: str, operation: Operation, resource: Resource, name: str) -> bool:
         if any(denial.forbids(principal, operation, resource, name) for denial in self._denials):
             return False
         if not self.has_acls or principal in self._super_users:
             return True
-        host, code = _address(context), operation.code
+        code = operation.code
         has_acl = is_allowed = False
         for acl in self._acls.about(resource.code, name):
             has_acl = True
@@ -85,7 +87,7 @@ class Authorizer:
         """Whether a client may do this on at least one resource of a kind. Kafka: authorizeByResourceType."""
         if self.allows_everything or context.by_operator:
             return True
-        principal, host = context.principal, _address(context)
+        principal, host = self._principals.of(context), _address(context)
         if any(denial.forbids_all(principal, operation, resource) for denial in self._denials):
             return False
         # Kafka: a name that stands for one on which there is no ACL: super users, and everything by default.

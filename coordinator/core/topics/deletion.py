@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rejoin.coordinator.core.inputs import Context, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.security.resources import Resource
+from rejoin.coordinator.core.security.resources import Operation, Resource
 from rejoin.coordinator.core.topics.names import TWICE
 from rejoin.coordinator.core.topics.table import Topic
 from rejoin.coordinator.core.topics.topics import Topics
@@ -33,6 +33,10 @@ class Deletion:
         self._context = context
         self._by_name = Counter(each.name for each in self._wanted if each.topic_id == ZERO_UUID)
         self._by_id = Counter(each.topic_id for each in self._wanted if each.name is None)
+        # Kafka: the right to delete on the cluster is one to delete every topic. Denials alone know no such right.
+        self._may_delete_all = admission.has_acls and admission.allows_operation(
+            Operation.DELETE, context, Resource.CLUSTER
+        )
         self.results: list[DeletableTopicResult] = []
         self._records: list[AnyTopicsRecord] = []
 
@@ -98,10 +102,12 @@ class Deletion:
         self.results.append(result)
 
     def _may_delete(self, name: str) -> bool:
-        return self._admission.allows(DeleteTopicsRequest, self._context, Resource.TOPIC, name)
+        return self._may_delete_all or self._admission.allows(DeleteTopicsRequest, self._context, Resource.TOPIC, name)
 
     def _may_see(self, name: str) -> bool:
-        return self._admission.allows(DescribeTopicPartitionsRequest, self._context, Resource.TOPIC, name)
+        return self._may_delete_all or self._admission.allows(
+            DescribeTopicPartitionsRequest, self._context, Resource.TOPIC, name
+        )
 
 
 def _not_one(wanted: DeleteTopicState) -> str:

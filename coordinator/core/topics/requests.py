@@ -15,7 +15,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 from rejoin.coordinator.core.inputs import Context, RecordsWritten, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
-from rejoin.coordinator.core.security.resources import Resource
+from rejoin.coordinator.core.security.resources import Operation, Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.deletion import Deletion
@@ -134,10 +134,14 @@ class TopicRequests:
         return Placement(tuple(broker.node_id for broker in self._cluster.brokers), factor)
 
     def may_create(self, name: str, context: Context) -> bool:
-        allows = self._admission.allows
-        return allows(CreateTopicsRequest, context, Resource.CLUSTER) and allows(
-            CreateTopicsRequest, context, Resource.TOPIC, name
-        )
+        """Whether a client may create a topic. Kafka: the right to create any topic is one on the cluster."""
+        of_all = self._admission.allows(CreateTopicsRequest, context, Resource.CLUSTER)
+        if of_all is self._admission.has_acls:
+            return of_all
+        return self._admission.allows(CreateTopicsRequest, context, Resource.TOPIC, name)
+
+    def may_see_configs(self, name: str, context: Context) -> bool:
+        return self._admission.allows_operation(Operation.DESCRIBE_CONFIGS, context, Resource.TOPIC, name)
 
     def may_grow(self, name: str, context: Context) -> bool:
         return self._admission.allows(CreatePartitionsRequest, context, Resource.TOPIC, name)
@@ -265,6 +269,12 @@ class _TopicCreation(_NamedChange[CreatableTopic, CreatableTopicResult]):
         result, records = requests.topics.create(topic, requests.placement, requests.ctx.now)
         return result, () if self._validate_only else records
 
+    def _shown(self, result: CreatableTopicResult) -> CreatableTopicResult:
+        """The result as this client may see it. Kafka: settings take a right of their own."""
+        if result.error_code is ErrorCode.NONE and not self._requests.may_see_configs(result.name, self._context):
+            return result.model_copy(update=_WITHOUT_CONFIGS)
+        return result
+
     def _records_in_kafka(self, topic: CreatableTopic, result: CreatableTopicResult) -> int:
         if result.error_code is not ErrorCode.NONE:
             return 0
@@ -274,7 +284,15 @@ class _TopicCreation(_NamedChange[CreatableTopic, CreatableTopicResult]):
         return self._refused(result.name, error, NOT_STORED)
 
     def _respond(self, results: tuple[CreatableTopicResult, ...]) -> Response:
-        return CreateTopicsResponse(topics=results)
+        return CreateTopicsResponse(topics=tuple(map(self._shown, results)))
+
+
+_WITHOUT_CONFIGS: Final = {
+    "topic_config_error_code": int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    "num_partitions": -1,
+    "replication_factor": -1,
+    "configs": (),
+}
 
 
 class _CreationForClient(_TopicCreation):

@@ -10,7 +10,7 @@ from typing import Final
 
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.security.resources import CLUSTER_NAME, Resource
+from rejoin.coordinator.core.security.resources import CLUSTER_NAME, Operation, Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.coordinator import TransactionCoordinator
 from rejoin.coordinator.core.transactions.producer_ids import ProducerIds
@@ -49,8 +49,12 @@ class InitProducerIdRequests:
             return ErrorCode.INVALID_REQUEST
         transactional_id = request.transactional_id
         if transactional_id is None:
-            # Kafka: who may write to any topic may have an id, too; here all may that are not denied.
-            return self._admission.authorize(request, context, Resource.CLUSTER, CLUSTER_NAME)
+            error = self._admission.authorize(request, context, Resource.CLUSTER, CLUSTER_NAME)
+            if error is not ErrorCode.NONE and self._admission.has_acls:
+                # Kafka: who may write to some topic may have an id, too.
+                writes = self._admission.allows_some(Operation.WRITE, context, Resource.TOPIC)
+                return ErrorCode.NONE if writes else error
+            return error
         error = self._admission.authorize(request, context, Resource.TRANSACTIONAL_ID, transactional_id)
         if error is not ErrorCode.NONE:
             return error

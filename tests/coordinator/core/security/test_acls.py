@@ -207,3 +207,16 @@ def test_a_denial_does_not_reveal_what_exists() -> None:
     found = ask(driven, MetadataRequest(topics=names), 9, ALICE)
     assert {topic.error_code for topic in found.topics} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     assert ask(driven, MetadataRequest(topics=None), 9, ALICE).topics == ()
+
+
+def test_clients_that_do_not_log_in_have_the_principals_of_their_client_ids() -> None:
+    driven = secured(emulator_principals="client=User:alice;cli*=User:bob")
+    create(driven, entry())
+    anonymous = "User:ANONYMOUS"
+    assert heartbeat(driven, anonymous) is ALLOWED
+    assert heartbeat(driven, "User:bob") is DENIED
+    other = secured(emulator_principals="cli*=User:bob;c*=User:alice")
+    create(other, entry())
+    assert heartbeat(other, anonymous) is DENIED
+    with pytest.raises(ValueError, match="expected CLIENT=TYPE:NAME"):
+        secured(emulator_principals="alice")

@@ -360,18 +360,18 @@ def test_asking_for_a_topic_can_create_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "creates", "version"),
+    ("settings", "creates", "error"),
     [
-        ({"auto_create_topics_enable": False}, True, 12),
-        ({}, False, 12),
-        ({"emulator_deny": ("User:ANONYMOUS:CREATE:topic=new",)}, True, 12),
+        ({"auto_create_topics_enable": False}, True, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({}, False, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"emulator_deny": ("User:ANONYMOUS:CREATE:topic=new",)}, True, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ],
 )
-def test_asking_for_a_topic_need_not_create_it(settings: dict[str, Any], creates: bool, version: int) -> None:
+def test_asking_for_a_topic_need_not_create_it(settings: dict[str, Any], creates: bool, error: ErrorCode) -> None:
     driven = DrivenNode(**settings)
     for _ in range(2):
-        answer = metadata(driven, "new", creates=creates, version=version).topics[0]
-        assert answer.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer = metadata(driven, "new", creates=creates, version=12).topics[0]
+        assert answer.error_code is error
 
 
 def test_before_v4_asking_always_creates() -> None:
