@@ -248,7 +248,7 @@ class NodeDriver:
         if peer is None:
             self.step(NodeAnswered(effect.send_id, None))
         else:
-            peer.request(_Sent(self, effect.send_id), effect.request, Context(effect.api_version))
+            peer.request(_Sent(self, effect.send_id), effect.request, Context(effect.api_version, by_operator=True))
 
     def _stored(self, append: Append, error: ErrorCode) -> None:
         self.step(Stored(append.partition, append.epoch, append.append_id, error))

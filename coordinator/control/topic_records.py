@@ -265,7 +265,9 @@ class TopicRecords:
             await self._append_at_leader(topic, led)
 
     async def _append_at_leader(self, topic: str, batches: dict[int, bytes]) -> None:
-        answer = await self._runtime.submit(_request(topic, batches), Context(_PRODUCE_BY_NAME, PRODUCER)).answer()
+        answer = await self._runtime.submit(
+            _request(topic, batches), Context(_PRODUCE_BY_NAME, PRODUCER, by_operator=True)
+        ).answer()
         if answer is None:
             raise RequestFailed("ProduceRequest failed")
         for result in cast(ProduceResponse, answer).responses[0].partition_responses:

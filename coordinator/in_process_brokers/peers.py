@@ -25,4 +25,5 @@ class BrokerPeers:
             on_answer(None)
             return
         runtime = self._apps[node_id].runtime
-        runtime.submit(request, Context(api_version, f"broker-{self._by.node_id}")).when_answered(on_answer)
+        context = Context(api_version, f"broker-{self._by.node_id}", by_operator=True)
+        runtime.submit(request, context).when_answered(on_answer)

@@ -1,6 +1,7 @@
 """Who may do what: super users, ACLs, and the denials of the settings before both.
 
-Without ``authorizer.class.name`` there are only the denials, and everything else is allowed.
+Without ``authorizer.class.name`` there are only the denials, and everything else is allowed. ACLs do not concern the
+operator, nor other nodes of the same process; denials do.
 
 Kafka: StandardAuthorizerData.
 """
@@ -48,8 +49,10 @@ class Authorizer:
 
     def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
         """Whether a client may do this on one resource."""
-        if self.allows_everything or context.by_operator:
+        if self.allows_everything:
             return True
+        if context.by_operator:
+            return not self._is_denied(context.principal, operation, resource, name)
         if self._decided_at != self._acls.changes:
             self._decisions.clear()
             self._decided_at = self._acls.changes
@@ -68,8 +71,11 @@ class Authorizer:
             self._decisions.clear()
         self._decisions[key] = decision
 
+    def _is_denied(self, principal: str, operation: Operation, resource: Resource, name: str) -> bool:
+        return any(denial.forbids(principal, operation, resource, name) for denial in self._denials)
+
     def _decide(self, principal: str, host: str, operation: Operation, resource: Resource, name: str) -> bool:
-        if any(denial.forbids(principal, operation, resource, name) for denial in self._denials):
+        if self._is_denied(principal, operation, resource, name):
             return False
         if not self.has_acls or principal in self._super_users:
             return True
