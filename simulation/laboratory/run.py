@@ -20,6 +20,7 @@ from rejoin.simulation.laboratory.node_history import NodeHistories
 from rejoin.simulation.laboratory.process_history import ProcessHistory, ProcessView, view_of
 from rejoin.simulation.laboratory.request_history import RequestHistory
 from rejoin.simulation.laboratory.troubles import Troubles
+from rejoin.simulation.output.streams_tasks import STREAMS_ROWS
 from rejoin.simulation.output.summary import COUNTED_EVENTS, ROWS, Summary, SummaryCounter, summarise
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.simulation import Simulation
@@ -100,10 +101,13 @@ class LaboratoryRun:
 
     def _summary(self) -> dict[str, list[list[str]]]:
         summary = self.summary = summarise(self.simulation, self._counter)
-        return {
+        shown = {
             group_id: [[label.strip(), str(value(group))] for label, value in ROWS]
             for group_id, group in summary.groups.items()
         }
+        for group_id, tasks in summary.applications.items():
+            shown[group_id] += [[label.strip(), str(of_tasks(tasks))] for label, of_tasks in STREAMS_ROWS]
+        return shown
 
     # -- observing
 

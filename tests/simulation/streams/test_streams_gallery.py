@@ -6,10 +6,13 @@ from functools import cache
 
 import pytest
 
+from rejoin.simulation.laboratory.run import LaboratoryRun
+from rejoin.simulation.laboratory.state import state_at
+from rejoin.simulation.output.compare import with_protocol
 from rejoin.simulation.output.streams_tasks import StreamsSummary
 from rejoin.simulation.output.summary import Summary, show
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.reading import read_scenario
+from rejoin.simulation.scenario.reading import BadScenario, read_scenario
 from tests.paths import GALLERY
 
 pytestmark = pytest.mark.xdist_group("streams_gallery")
@@ -73,3 +76,22 @@ def test_an_application_waits_for_its_source_topic_for_two_heartbeat_intervals()
     assert counts.removed == {"session-expiry": 4}, "members that failed stay in the group"
     assert counts.processed > 1_000
     assert counts.lost == 0
+
+
+def test_the_laboratory_shows_tasks_and_their_accounting() -> None:
+    run = LaboratoryRun(read_scenario(GALLERY / "streams_source_topic_missing.yaml"))
+    *_, last = run.play()
+    rows = dict(last["summary"]["counts"])
+    assert rows["tasks"] == "6"
+    assert "standby promotions" in rows
+    (led,) = state_at(run, 150_000)["groups"]["counts"]["led"]
+    assert led["group"]["state"] == "Stable"
+    tasks_of = [member["assignment"] for member in led["group"]["members"]]
+    assert sum(len(indexes) for each in tasks_of for indexes in each.values()) == 6
+
+
+def test_a_scenario_is_played_with_the_other_protocol_of_its_applications() -> None:
+    scenario = read_scenario(GALLERY / "streams_crash_with_and_without_standby.yaml")
+    assert {group.protocol for group in with_protocol(scenario, "classic").groups.values()} == {"classic"}
+    with pytest.raises(BadScenario, match="no Kafka Streams application"):
+        with_protocol(read_scenario(GALLERY / "cold_start.yaml"), "streams")
