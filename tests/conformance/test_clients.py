@@ -10,6 +10,7 @@ from conformance.clients import burrow, consumer_groups, logins, share_groups, s
 from conformance.clients.node import IN_MEMORY, KINDS
 from conformance.clients.programs import CLIENTS, PYTHON, ClientProgram
 from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
+from conformance.clients.streams_groups.lives import STEPS as STREAMS_STEPS
 from tests.docs.texts import TEXTS
 from tests.real_clients.client import Client as RealClient
 from tests.real_clients.libraries import LIBRARIES
@@ -41,7 +42,7 @@ def test_the_table_of_share_groups_is_that_of_its_results() -> None:
 
 def test_an_application_of_kafka_streams_passed_each_step() -> None:
     (found,) = streams_groups.TABLE.read()
-    assert found["problems"] == dict.fromkeys(streams_groups.STEPS, "")
+    assert found["problems"] == dict.fromkeys(STREAMS_STEPS, "")
     written = TEXTS["docs/clients.md"].split(streams_groups.TABLE.begin)[1].split(streams_groups.TABLE.end)[0]
     assert written == f"\n{streams_groups.TABLE.text()}\n"
 
