@@ -21,6 +21,7 @@ SHORT: Final = (
     "simulation",
     "heartbeats.http",
     "heartbeats.kafka",
+    "kafka.authorization",
     "kafka.batches",
     "kafka.producers",
     "kafka.connections",

@@ -35,6 +35,7 @@ TINY: dict[str, dict[str, Any]] = {
     "kafka.producers": {"RECORDS": 200, "ROUNDS": 1, "AT_MOST": 1_000.0},
     "kafka.share_peers": {"RECORDS": 2_000, "WARM_UP": 1_000, "OTHERS": ()},
     "kafka.throughput": {"RECORDS": 2_000, "OTHERS": ()},
+    "kafka.authorization": {"ACLS": 10, "ROUNDS": 1, "REPEATS": 3, "AT_MOST": 1_000.0},
     "kafka.batches": {"ROUNDS": 1, "SIZES": {"2 kB": (2_048, 5)}},
     "kafka.share_groups": {"FETCHES": 2, "ROUNDS": 1, "BOUND": 1_000.0},
     "parked_joins": {"SIZES": (20,)},
@@ -66,6 +67,7 @@ Tiny rounds measure nothing, so every bound on a ratio is set to a value that ca
 
 SHOWN: dict[str, list[str]] = {
     "node_step": [r"1 +│ +3 +│ +3 +│ +[\d.]+ +│ +1\.00", r"2 +│ +6 +│ +6 +│"],
+    "kafka.authorization": [r"Heartbeat +│ +[\d.]+ +│ +[\d.]+ +│ +[\d.]+", r"Produce +│"],
     "kafka.codec": [
         r"read a Heartbeat request +│ +[\d.]+ +│ +[\d.]+ +│ +[\d.]+",
         r"Fetch response of 1 MiB +│ +[\d.]+",

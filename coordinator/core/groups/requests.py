@@ -14,6 +14,7 @@ from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import BEFORE_TOPICS, Admission
 from rejoin.coordinator.core.runtime.shard import ShardState
+from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.consumer_group_heartbeat import (
@@ -95,8 +96,16 @@ class GroupRequests:
         self._ctx.reply(token, response)
         self._ctx.effects.insert(at, self._ctx.effects.pop())
 
+    def _may_be_unchanged(self, request: ConsumerGroupHeartbeatRequest, context: Context) -> bool:
+        """Whether a heartbeat is allowed that subscribes to nothing anew."""
+        if self._admission.allows_everything:
+            return True
+        return not request.subscribed_topic_names and self._admission.allows(
+            type(request), context, Resource.GROUP, request.group_id
+        )
+
     def consumer_heartbeat(self, token: Token, request: ConsumerGroupHeartbeatRequest, context: Context) -> None:
-        if self._admission.allows_everything and self._ctx.features.group_version:
+        if self._ctx.features.group_version and self._may_be_unchanged(request, context):
             led = self._shards.shard_of(request.group_id)
             is_active = led is not None and led.state is ShardState.ACTIVE
             if led is not None and is_active and led.machine.kinds.consumer.answer_unchanged(token, request, context):

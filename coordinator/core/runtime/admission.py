@@ -96,9 +96,9 @@ class Admission:
         if rule.feature is not None and not self._features.level(rule.feature):
             return ErrorCode.UNSUPPORTED_VERSION
         if not self.allows_everything:
-            error = self.authorize(request, context, Resource.GROUP, key)
-            if error is not _NONE:
-                return error
+            assert rule.group is not None, f"{type(request).__name__} asks for nothing on a group"
+            if not self._authorizer.allows(context, rule.group, Resource.GROUP, key):
+                return ErrorCode.GROUP_AUTHORIZATION_FAILED
         return self._route(rule, shards, request, context, key)
 
     def route(self, shards: Shards[M], request: Request, context: Context, key: str) -> M | ErrorCode:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.inputs import TopicsRecords
 from rejoin.coordinator.core.security.recorded_state import RecordedState
-from rejoin.coordinator.core.security.resources import ANYTHING
+from rejoin.coordinator.core.security.resources import ANYTHING, Operation, Resource
 from rejoin.protocol.message import Struct
 from rejoin.protocol.records.security import (
     AccessControlEntryData,
@@ -20,6 +20,9 @@ from rejoin.protocol.records.security import (
     RemoveAccessControlEntryData,
     RemoveAccessControlEntryRecord,
 )
+
+Decided: TypeAlias = tuple[str, str, str, Operation, Resource]
+"""A decision's principal, host, name of a resource, operation and kind of resource."""
 
 
 class PatternType(IntEnum):
@@ -144,8 +147,8 @@ class AclTable(RecordedState):
     def __init__(self) -> None:
         self.by_id: dict[str, Acl] = {}
         self.ids: dict[Acl, str] = {}
-        self.changes = 0
-        """Grows with every change."""
+        self.decisions: dict[Decided, bool] = {}
+        """Decisions of the authorizer since the last change."""
         self._by_resource: dict[int, _ResourceAcls] = {}
 
     def __len__(self) -> int:
@@ -165,7 +168,7 @@ class AclTable(RecordedState):
                     yield from acls
 
     def replay(self, record: AccessControlEntryRecord | RemoveAccessControlEntryRecord) -> None:
-        self.changes += 1
+        self.decisions.clear()
         if isinstance(record, RemoveAccessControlEntryRecord):
             self._remove(record.data.id)
             return
@@ -194,7 +197,7 @@ class AclTable(RecordedState):
         self.by_id.clear()
         self.ids.clear()
         self._by_resource.clear()
-        self.changes += 1
+        self.decisions.clear()
 
     def records(self) -> TopicsRecords:
         return tuple([creation(acl_id, acl) for acl_id, acl in self.by_id.items()])

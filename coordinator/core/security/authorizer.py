@@ -12,7 +12,7 @@ from typing import Final
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.core.security.acls import Acl, AclTable, PatternType
+from rejoin.coordinator.core.security.acls import Acl, AclTable, Decided, PatternType
 from rejoin.coordinator.core.security.client_principals import ClientPrincipals
 from rejoin.coordinator.core.security.denials import Denial
 from rejoin.coordinator.core.security.hosts import host_matches
@@ -42,10 +42,9 @@ class Authorizer:
         """Whether ACLs are kept and enforced."""
         self.allows_everything = not self._denials and not self.has_acls
         self._super_users = frozenset(filter(None, map(str.strip, settings.super_users.split(";"))))
-        self._principals = ClientPrincipals(settings.emulator_principals)
+        self._principals = ClientPrincipals(settings.emulator_principals) if settings.emulator_principals else None
         self._without_acl = settings.allow_everyone_if_no_acl_found
-        self._decisions: dict[tuple[str, str, str, int, int], bool] = {}
-        self._decided_at = acls.changes
+        self._decisions = acls.decisions
 
     def allows(self, context: Context, operation: Operation, resource: Resource, name: str) -> bool:
         """Whether a client may do this on one resource."""
@@ -53,18 +52,19 @@ class Authorizer:
             return True
         if context.by_operator:
             return not self._is_denied(context.principal, operation, resource, name)
-        if self._decided_at != self._acls.changes:
-            self._decisions.clear()
-            self._decided_at = self._acls.changes
-        principal = self._principals.of(context)
-        key = (principal, context.client_host, name, operation.code, resource.code)
+        principal = context.principal if self._principals is None else self._principals.of(context)
+        key = (principal, context.client_host, name, operation, resource)
         decision = self._decisions.get(key)
         if decision is None:
             decision = self._decide(principal, _address(context), operation, resource, name)
             self._keep(key, decision)
         return decision
 
-    def _keep(self, key: tuple[str, str, str, int, int], decision: bool) -> None:
+    def principal(self, context: Context) -> str:
+        """The principal for which a request is decided."""
+        return context.principal if self._principals is None else self._principals.of(context)
+
+    def _keep(self, key: Decided, decision: bool) -> None:
         if len(key[0]) + len(key[1]) + len(key[2]) > LONGEST_KEPT:
             return
         if len(self._decisions) >= MOST_DECISIONS:
@@ -93,7 +93,7 @@ class Authorizer:
         """Whether a client may do this on at least one resource of a kind. Kafka: authorizeByResourceType."""
         if self.allows_everything or context.by_operator:
             return True
-        principal, host = self._principals.of(context), _address(context)
+        principal, host = self.principal(context), _address(context)
         if any(denial.forbids_all(principal, operation, resource) for denial in self._denials):
             return False
         # Kafka: a name that stands for one on which there is no ACL: super users, and everything by default.

@@ -29,6 +29,8 @@ class Operation(Enum):
 
     code: int
 
+    __hash__ = object.__hash__  # an Enum's own is Python, and decisions are looked up by operation
+
     def __init__(self, code: int) -> None:
         self.code = code  # an attribute of its own, since reading ``value`` takes ten times as long
 
@@ -44,6 +46,8 @@ class Resource(StrEnum):
     USER = ("user", 7)
 
     code: int
+
+    __hash__ = str.__hash__
 
     def __new__(cls, text: str, code: int) -> Self:
         member = str.__new__(cls, text)
