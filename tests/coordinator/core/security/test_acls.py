@@ -9,6 +9,7 @@ import pytest
 from rejoin.coordinator.core.inputs import Context, TopicsChanged
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.settings.security import STANDARD_AUTHORIZER
+from rejoin.coordinator.storage.topics_log.base import changed, whole_as_text
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic
@@ -220,3 +221,10 @@ def test_clients_that_do_not_log_in_have_the_principals_of_their_client_ids() ->
     assert heartbeat(other, anonymous) is DENIED
     with pytest.raises(ValueError, match="expected CLIENT=TYPE:NAME"):
         secured(emulator_principals="alice")
+
+
+def test_acls_are_rows_of_the_topics_log() -> None:
+    driven = secured()
+    create(driven, entry(host="10.0.0.0/8"), entry(resource_pattern_type=PREFIXED))
+    records = driven.node.topics_records()
+    assert changed(0, [(1, whole_as_text(records))]).changes == ((1, records),)
