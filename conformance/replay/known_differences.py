@@ -28,14 +28,7 @@ class KnownDifference:
         return (not self.scripts or one.script in self.scripts) and self.concerns(one)
 
 
-_NO_ID: Final = "A" * 22
 _GROUP = 32
-_DENIED: Final = {
-    ("CreateTopics", "topics.errorCode"): (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-    ("CreateTopics", "topics.topicConfigErrorCode"): (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.NONE),
-    ("DeleteTopics", "responses.errorCode"): (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-}
-"""Answers of Kafka and of the emulator about a topic that the client may not use, by API and path."""
 
 
 def _error(answer: Any) -> Any:
@@ -99,18 +92,6 @@ def _illegal_name(one: Difference) -> bool:
         ErrorCode.UNKNOWN_SERVER_ERROR,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
     )
-
-
-def _denied_topic(one: Difference) -> bool:
-    if one.api not in {"CreateTopics", "DeleteTopics"}:
-        return False
-    if not all("secret" in topic["name"] for topic in one.request["topics"]):
-        return False
-    if one.path in {"topics.topicId", "responses.topicId"}:
-        return bool(one.other == _NO_ID)
-    if one.path in {"topics.errorMessage", "responses.errorMessage"}:
-        return one.kafka is None and _is_text(one.other)
-    return _DENIED.get((one.api, one.path)) == (one.kafka, one.other)
 
 
 def _behind_a_write(one: Difference) -> bool:
@@ -194,12 +175,6 @@ KNOWN_DIFFERENCES: Final = (
         "cluster-id",
         "The id of the cluster is fixed.",
         lambda one: one.api in {"Metadata", "DescribeCluster"} and one.path == "clusterId",
-    ),
-    KnownDifference(
-        "denied-topic",
-        "A principal denied a topic cannot create or delete it; in Kafka the right to do so anywhere comes first.",
-        _denied_topic,
-        ("acl/acl/topics-that-one-may-not-use",),
     ),
     KnownDifference(
         "behind-a-write",

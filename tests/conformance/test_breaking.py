@@ -168,19 +168,3 @@ def test_what_is_explained_in_some_scripts_is_caught_in_any_other() -> None:
         known.name for known in KNOWN_DIFFERENCES if known.scripts
     }
     assert [str(one) for one in found if known_difference(replace(one, script=LIFE)) is not None] == []
-
-
-def test_of_a_denied_topic_nothing_else_may_differ() -> None:
-    denied = [one for one in of_some_scripts() if one.script == "acl/acl/topics-that-one-may-not-use"]
-    assert {one.path for one in denied} == {
-        "topics.topicId",
-        "topics.errorCode",
-        "topics.errorMessage",
-        "topics.topicConfigErrorCode",
-        "responses.topicId",
-        "responses.errorCode",
-        "responses.errorMessage",
-    }
-    for one in denied:
-        assert known_difference(replace(one, path="throttleTimeMs")) is None
-        assert known_difference(replace(one, other=ErrorCode.UNKNOWN_SERVER_ERROR)) is None
