@@ -1,4 +1,4 @@
-"""Groups of the consumer protocol through ``Node.step``: a heartbeat beside a classic one; joins in large groups."""
+"""Groups through ``Node.step``: heartbeats of consumer, streams and classic groups; joins in large consumer groups."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGro
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsTopology
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.records.consumer_offsets import offsets_partition
+from rejoin.protocol.streams.topology import Subtopology
 from rejoin.transcript.driver import NodeDriver, NodeLogs
 
 GROUPS = (1, 100, 10_000)
@@ -30,6 +32,8 @@ SIZES = (1_000, 10_000, 40_000)
 JOINS = 50
 AIM: Final = 1.5
 """The most classic heartbeats that a heartbeat without change may cost."""
+STREAMS_AIM: Final = 1.3
+"""The most heartbeats without change of a consumer group that one of a streams group may cost."""
 GROWTH: Final = 2.0
 """The most that a join may cost in the largest group, by what it costs in one with a fortieth of the members."""
 
@@ -55,7 +59,11 @@ class Groups:
 
     def __init__(self) -> None:
         counter = itertools.count()
-        settings = Settings(group_initial_rebalance_delay_ms=0, group_consumer_assignment_interval_ms=_INTERVAL_MS)
+        settings = Settings(
+            group_initial_rebalance_delay_ms=0,
+            group_consumer_assignment_interval_ms=_INTERVAL_MS,
+            group_streams_initial_rebalance_delay_ms=0,
+        )
         self.replies = Replies()
         self.driver = NodeDriver(Node(settings, lambda: f"{next(counter):032x}"), NodeLogs(), self.replies)
         self.driver.see_cluster()
@@ -92,6 +100,31 @@ class Groups:
         self.driver.now += _INTERVAL_MS
         return self.join(group_id, member_id)
 
+    def join_streams(self, group_id: str) -> StreamsGroupHeartbeatRequest:
+        """The only member of a streams group, which gets all tasks; returns its heartbeat without change."""
+        empty: dict[str, Any] = dict.fromkeys(Subtopology.model_fields, ())
+        subtopology = Subtopology(**empty | {"subtopology_id": "0", "source_topics": ("t",)})
+        request = StreamsGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            endpoint_information_epoch=-1,
+            topology=StreamsTopology(epoch=0, subtopologies=(subtopology,)),
+            process_id="p",
+            active_tasks=(),
+            standby_tasks=(),
+            warmup_tasks=(),
+        )
+        joined = self.ask(request, 1)
+        assert joined.active_tasks, "the member has all tasks"
+        return StreamsGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id="m",
+            member_epoch=joined.member_epoch,
+            endpoint_information_epoch=joined.endpoint_information_epoch,
+        )
+
     def join_classic(self, group_id: str) -> str:
         """The only member of a classic group, which becomes Stable."""
         request = JoinGroupRequest(
@@ -110,14 +143,14 @@ class Groups:
 
 
 def heartbeats(groups: int) -> list[float]:
-    """Microseconds of heartbeats without change, and of classic ones, to each group in turn and all to one of them.
+    """Microseconds of heartbeats without change, to each group in turn and all to one of them.
 
-    The best of some rounds, in which the four kinds take turns. In that order: each group, each classic group, one
-    group, one classic group.
+    The best of some rounds, in which the six take turns. In that order: each consumer group, each classic and each
+    streams group, then one group of each kind.
     """
     node = Groups()
     node.create_topic("t", 4)
-    modern, classic = [], []
+    modern, classic, streams = [], [], []
     for number in range(groups):
         epoch = node.join(f"modern-{number}", "m").member_epoch
         request = ConsumerGroupHeartbeatRequest(group_id=f"modern-{number}", member_id="m", member_epoch=epoch)
@@ -125,7 +158,9 @@ def heartbeats(groups: int) -> list[float]:
         member_id = node.join_classic(f"classic-{number}")
         beat = HeartbeatRequest(group_id=f"classic-{number}", generation_id=1, member_id=member_id)
         classic.append(Received(None, beat, Context(4, "c")))
-    kinds = (modern, classic, modern[-1:] * groups, classic[-1:] * groups)
+        streams.append(Received(None, node.join_streams(f"streams-{number}"), Context(1, "c")))
+    each = (modern, classic, streams)
+    kinds = (*each, *(beats[-1:] * groups for beats in each))
     best = [float("inf")] * len(kinds)
     repeats = max(1, BEATS // groups)
     for _ in range(ROUNDS):
@@ -184,17 +219,20 @@ def _seconds_of(work: Callable[..., object], *arguments: Any) -> float:
 def main() -> int:
     """Print both tables. Returns 1 where the aim is missed."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("groups", "without change, µs", "classic, µs", "× classic", "all to one group, µs", "classic, µs"):
+    kinds = ("consumer, µs", "classic, µs", "streams, µs")
+    one_group = (f"one group: {kinds[0]}", *kinds[1:])
+    for heading in ("groups", *kinds, "consumer × classic", "streams × consumer", *one_group):
         table.add_column(heading, justify="right")
-    worst = 0.0
+    worst = worst_of_streams = 0.0
     for groups in GROUPS:
-        modern, classic, *one = heartbeats(groups)
-        worst = max(worst, modern / classic)
-        cells = (f"{value:.2f}" for value in (modern, classic, modern / classic, *one))
+        modern, classic, streams, *one = heartbeats(groups)
+        worst, worst_of_streams = max(worst, modern / classic), max(worst_of_streams, streams / modern)
+        cells = (f"{value:.2f}" for value in (modern, classic, streams, modern / classic, streams / modern, *one))
         table.add_row(f"{groups:,}", *cells)
     console = printer()
     console.print(table)
     console.print(f"a heartbeat without change: {worst:.2f} × a classic one, aim ≤ {AIM:g}")
+    console.print(f"one of a streams group: {worst_of_streams:.2f} × one of a consumer group, aim ≤ {STREAMS_AIM:g}")
     table = Table(box=None, pad_edge=False)
     for heading in ("members", "a join, µs", "with a target, µs", "× the smallest group", "the end of a session, µs"):
         table.add_column(heading, justify="right")
@@ -206,7 +244,7 @@ def main() -> int:
         table.add_row(f"{members:,}", f"{without:.0f}", f"{target:.0f}", f"{growth:.2f}", f"{removal:.0f}")
     console.print(table)
     console.print(f"a join in the largest group: {growth:.2f} × one in the smallest, aim ≤ {GROWTH:g}")
-    return int(worst > AIM or growth > GROWTH)
+    return int(worst > AIM or worst_of_streams > STREAMS_AIM or growth > GROWTH)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ TINY: dict[str, dict[str, Any]] = {
     "assignors": {"REPEATS": 1, "ONLY": "small range fresh"},
     "server_assignors": {"PARTITIONS": 40, "MEMBERS": 4, "TOPICS": (4,), "ROUNDS": 1, "JAVA": False, "AIM": 1_000.0},
     "heartbeats.consumer": {"GROUPS": (1, 2), "BEATS": 20, "ROUNDS": 1, "SIZES": (3, 5), "JOINS": 2, "AIM": 1_000.0}
-    | {"GROWTH": 1_000.0},
+    | {"GROWTH": 1_000.0, "STREAMS_AIM": 1_000.0},
     "recovered.from_client_logs": {"SETS": ("python",)},
     "recovered.from_written_client_logs": {"SEEDS": 1, "LIBRARIES": {"aiokafka": LIBRARIES["aiokafka"]}},
     "recovered.from_excerpts": {"SIZES": (1_000,), "DENSE": (2_000,)},
@@ -116,7 +116,12 @@ SHOWN: dict[str, list[str]] = {
     "report.page": [r"intervals of ownership +│ +\d+", r"page, kB +│ +\d+"],
     "report.time": [r"a report on 60 rows +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+"],
     "assignors": [r"small .*range .*fresh .*rejoin"],
-    "heartbeats.consumer": [r"2 +[\d.]+ +[\d.]+ +[\d.]+", r"× a classic one, aim ≤ 1000", r"5 +\d+ +\d+ +[\d.]+"],
+    "heartbeats.consumer": [
+        r"2 +[\d.]+ +[\d.]+ +[\d.]+",
+        r"× a classic one, aim ≤ 1000",
+        r"× one of a consumer group, aim ≤ 1000",
+        r"5 +\d+ +\d+ +[\d.]+",
+    ],
     "server_assignors": [
         r"4 +equal +uniform +one leaves +[\d.]+",
         r"uniform, equal subscriptions: [\d.]+ × floor",

@@ -50,11 +50,13 @@ class ClusterFeatures:
         """How often a level was changed."""
         self.transaction_version = 0
         self.group_version = 0
+        self.streams_version = 0
         self._derive()
 
     def _derive(self) -> None:
         self.transaction_version = self.level(TRANSACTION_VERSION)
         self.group_version = self.level(GROUP_VERSION)
+        self.streams_version = self.level(STREAMS_VERSION)
 
     def level(self, feature: str) -> int:
         """The level of a feature; 0 is that of one that is not there."""

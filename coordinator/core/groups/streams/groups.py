@@ -28,6 +28,7 @@ from rejoin.coordinator.core.groups.streams.model.group import StreamsGroup
 from rejoin.coordinator.core.groups.streams.model.records import group_records, group_tombstones
 from rejoin.coordinator.core.groups.streams.model.replay import StreamsReplay
 from rejoin.coordinator.core.groups.streams.model.state import StreamsMemberState
+from rejoin.coordinator.core.groups.streams.unchanged import UnchangedHeartbeats
 from rejoin.coordinator.core.groups.streams.view import of_streams_group
 from rejoin.coordinator.core.groups.timers import GroupTimer, member_session_timer
 from rejoin.coordinator.core.inputs import Context, Millis, Token
@@ -60,6 +61,8 @@ class StreamsGroups(GroupKind[StreamsGroup]):
         self._timers = RebalanceTimers(ctx)
         self._targets = StreamsTargets(ctx, self.settings)
         self._removals = StreamsRemovals(self.writes, self._timers)
+        responses = StreamsResponses(topics, self.settings)
+        self._unchanged = UnchangedHeartbeats(ctx, groups, topics, self.writes, self._targets, responses, self.settings)
         self._heartbeats = StreamsHeartbeats(
             ctx,
             groups,
@@ -67,7 +70,7 @@ class StreamsGroups(GroupKind[StreamsGroup]):
             self.writes,
             StreamsUpdates(ctx, groups, topics, self._targets, self._timers, self.settings),
             self._removals,
-            StreamsResponses(topics, self.settings),
+            responses,
             self._timers,
             self.settings,
         )
@@ -79,6 +82,10 @@ class StreamsGroups(GroupKind[StreamsGroup]):
     ) -> None:
         """StreamsGroupHeartbeat, which may make the group. It is valid in itself."""
         self._heartbeats.heartbeat(token, request, context, internal)
+
+    def answer_unchanged(self, token: Token, request: StreamsGroupHeartbeatRequest, context: Context) -> bool:
+        """Answer a heartbeat that changes nothing, and so needs no look at whether it is valid; false for others."""
+        return self._unchanged.answer(token, request, context)
 
     def join(self, group: StreamsGroup, token: Token, request: JoinGroupRequest, context: Context) -> None:
         """Kafka: while a streams group has members, it takes no others."""
@@ -140,6 +147,13 @@ class StreamsGroups(GroupKind[StreamsGroup]):
         for group in self._groups.values():
             if isinstance(group, StreamsGroup) and not group.required_topics().isdisjoint(topics):
                 group.refresh.at = 0
+                group.look_again()
+
+    def configured(self, group_id: str) -> None:
+        """The settings of a group have changed: they take effect with the next heartbeat of each member."""
+        group = self.group(group_id)
+        if group is not None:
+            group.look_again(*group.members)
 
     # --- the log
 

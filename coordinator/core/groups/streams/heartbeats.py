@@ -88,6 +88,10 @@ class StreamsHeartbeats:
         error = self._leave(token, request) if leaves else self._progress(token, request, context, internal)
         if error is not ErrorCode.NONE:
             self._ctx.reply(token, refused(error))
+        group = self._groups.get(request.group_id)
+        if isinstance(group, StreamsGroup):
+            # What only the memory of a group has may have changed, for all of its members.
+            group.look_again()
 
     # --- joining and moving on
 

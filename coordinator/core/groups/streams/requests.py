@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 
 from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.streams.internal_topics import InternalTopics
+from rejoin.coordinator.core.groups.streams.model.state import STREAMS
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import BEFORE_TOPICS, Admission
+from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.journal.events.streams_groups import StreamsHeartbeatRefused
 from rejoin.protocol.errors import ErrorCode
@@ -42,8 +44,14 @@ class StreamsGroupRequests:
         self._admission = admission
         self._may_be_used = may_be_used
         self._internal_topics = internal_topics
+        self._is_served = STREAMS in ctx.settings.group_coordinator_rebalance_protocols
 
     def heartbeat(self, token: Token, request: StreamsGroupHeartbeatRequest, context: Context) -> None:
+        if self._admission.allows_everything and self._ctx.features.streams_version and self._is_served:
+            led = self._shards.shard_of(request.group_id)
+            is_active = led is not None and led.state is ShardState.ACTIVE
+            if led is not None and is_active and led.machine.kinds.streams.answer_unchanged(token, request, context):
+                return
         shard = self._admission.admit(self._shards, request, context, request.group_id)
         if request.topology is not None and shard not in BEFORE_TOPICS:
             error = self._check_topics(request, request.topology, context)

@@ -69,15 +69,27 @@ class StreamsResponses:
             partitions_by_user_endpoint=endpoints,
         )
 
+    def unchanged(self, group: StreamsGroup, member: StreamsMember) -> StreamsGroupHeartbeatResponse:
+        """The answer to a member about which nothing is new, and whose group is ready and has no status."""
+        group_id = group.group_id
+        return StreamsGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.current.epoch,
+            heartbeat_interval_ms=self._settings.heartbeat_interval_ms(group_id),
+            task_offset_interval_ms=self._settings.task_offset_interval_ms(group_id),
+            acceptable_recovery_lag=self._settings.recovery_lag(group_id),
+            endpoint_information_epoch=group.memory.endpoint_epoch,
+        )
+
     # --- statuses
 
     def _statuses(
         self, group: StreamsGroup, member: StreamsMember, update: MemberUpdate, version: int
     ) -> Iterator[StreamsGroupStatus]:
         """Statuses of the group, in Kafka's order."""
-        topology, configured, metadata = group.topology, update.memory.configured, member.metadata
+        topology, configured = group.topology, update.memory.configured
         if update.is_stale and topology is not None:
-            detail = f"The member has topology epoch {metadata.topology_epoch}, the group {topology.epoch}."
+            detail = f"The member has topology epoch {member.metadata.topology_epoch}, the group {topology.epoch}."
             yield _status(StreamsStatus.STALE_TOPOLOGY, detail)
         if update.delay is not None:
             yield _status(StreamsStatus.ASSIGNMENT_DELAYED, f"No assignment yet: {update.delay.value}.")
@@ -86,10 +98,14 @@ class StreamsResponses:
         shutdown_by = update.memory.shutdown_requested_by
         if shutdown_by is not None:
             yield _status(StreamsStatus.SHUTDOWN_APPLICATION, f"Member {shutdown_by} asked for a shutdown.")
-        given = {key for key, _ in metadata.tags}
-        missing = [each for each in self._settings.rack_tags(group.group_id) if each not in given]
+        missing = self.missing_tags(group.group_id, member)
         if missing and version >= FIRST_WITH_CLIENT_TAGS:
             yield _status(StreamsStatus.MISSING_CLIENT_TAGS, f"The member lacks tags: {', '.join(missing)}.")
+
+    def missing_tags(self, group_id: str, member: StreamsMember) -> list[str]:
+        """The tags that members of the group should have, and this one lacks."""
+        given = {key for key, _ in member.metadata.tags}
+        return [each for each in self._settings.rack_tags(group_id) if each not in given]
 
     # --- endpoints
 

@@ -27,6 +27,7 @@ from rejoin.coordinator.core.groups.streams.model.memory import GroupMemory
 from rejoin.coordinator.core.groups.streams.model.state import STREAMS, StreamsGroupState, StreamsMemberState
 from rejoin.coordinator.core.groups.streams.model.tasks import NO_TASKS, Tasks
 from rejoin.coordinator.core.groups.timers import member_session_timer
+from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import hash_map_order
 from rejoin.protocol.records.groups.streams_groups import StreamsGroupTopologyValue
@@ -50,6 +51,8 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     static_members: dict[str, str] = field(default_factory=dict)
     holders: TaskHolders = field(default_factory=TaskHolders, repr=False, compare=False)
     memory: GroupMemory = field(default_factory=GroupMemory, repr=False, compare=False)
+    quiet_until: Millis = field(default=0, compare=False)
+    """Until then heartbeats that say nothing new change nothing. Every change of the group ends it."""
     shown_state: StreamsGroupState = StreamsGroupState.EMPTY
     """The state that the last event named."""
     previous_state: StreamsGroupState = StreamsGroupState.EMPTY
@@ -136,12 +139,26 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
 
     # --- what replay calls
 
+    def set_epoch(self, epoch: int, metadata_hash: int) -> None:
+        ModernGroup.set_epoch(self, epoch, metadata_hash)
+        self.quiet_until = 0
+
+    def set_assignment_epoch(self, epoch: int, at: Millis) -> None:
+        ModernGroup.set_assignment_epoch(self, epoch, at)
+        self.quiet_until = 0
+
+    def set_target(self, member_id: str, target: Tasks | None) -> None:
+        ModernGroup.set_target(self, member_id, target)
+        self.look_again(member_id)
+
     def set_topology(self, topology: StreamsGroupTopologyValue | None) -> None:
+        self.quiet_until = 0
         self.topology = topology
         self._read_by = {} if topology is None else readers(topology.subtopologies)
 
     def set_metadata(self, member_id: str, metadata: StreamsMemberMetadata | None) -> None:
         """A member is there or has changed; without metadata it is gone."""
+        self.look_again(member_id)
         member = self.members.get(member_id)
         if metadata is None:
             if member is not None:
@@ -165,6 +182,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         self.member_order.grow(len(self.members))
         member = self.members.get(member_id) or self._add(member_id)
         process_id = member.metadata.process_id
+        self.look_again(member_id)
         self.holders.release(process_id, member.current)
         self._count_stable(member.current, -1)
         member.current = current or NEW_ASSIGNMENT
@@ -202,10 +220,19 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     def repair(self) -> None:
         """A change has failed of which others were made: find anew who holds what, and have all assigned anew."""
         self.needs_epoch = True
+        self.quiet_until = 0
         self.memory.refined.epoch = NO_TOPOLOGY_EPOCH
         self.holders = TaskHolders()
         for member in self.members.values():
             self.holders.hold(member.metadata.process_id, member.current)
+
+    def look_again(self, *member_ids: str) -> None:
+        """Have the next heartbeat find out anew what there is to do, with new answers for these members."""
+        self.quiet_until = 0
+        for each in member_ids:
+            member = self.members.get(each)
+            if member is not None:
+                member.unchanged = None
 
     # --- questions
 

@@ -12,6 +12,7 @@ from rejoin.coordinator.core.groups.modern.epochs import NO_EPOCH
 from rejoin.coordinator.core.groups.streams.model.state import STATIC_LEAVE_EPOCH, StreamsMemberState
 from rejoin.coordinator.core.groups.streams.model.tasks import NOTHING_HELD, HeldTasks
 from rejoin.coordinator.core.runtime.timers import TimerKey
+from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from rejoin.protocol.streams.topology import UserEndpoint
 
 
@@ -62,6 +63,8 @@ class StreamsMember:
     """Members of a group are numbered as they come."""
     metadata: StreamsMemberMetadata = NEW_METADATA
     current: CurrentTasks = NEW_ASSIGNMENT
+    unchanged: StreamsGroupHeartbeatResponse | None = field(default=None, compare=False)
+    """The answer to its heartbeats while nothing changes; none until it is wanted."""
 
     @property
     def is_away(self) -> bool:
