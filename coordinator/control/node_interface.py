@@ -38,6 +38,9 @@ class ControlledNode(Protocol):
     def describe_group(self, group_id: str) -> GroupView | None:
         """A group as its coordinator sees it, or none."""
 
+    def summarize_group(self, group_id: str) -> GroupView | None:
+        """A group in short, for callers that look at it often; or none."""
+
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         """The committed offsets of a group."""
 

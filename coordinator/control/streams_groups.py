@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, cast
 
 from pydantic import Field
 
@@ -70,9 +70,8 @@ class StreamsGroupCondition(Body):
 
     def counts(self, view: StreamsGroupView) -> tuple[int, int]:
         """Active tasks and standbys, of all members or of the one that is meant."""
-        meant = {each.member_id for each in view.members if self.member in (None, *_names(each))}
-        active = sum(each.active in meant for each in view.tasks)
-        return active, sum(len(meant.intersection(each.standby)) for each in view.tasks)
+        meant = [each for each in _streams_members(view) if self.member in (None, *_names(each))]
+        return sum(_count(each.assignment) for each in meant), sum(_count(each.standby_tasks) for each in meant)
 
     def unmet(self) -> str:
         """Words for what was wanted."""
@@ -85,9 +84,17 @@ class StreamsGroupCondition(Body):
         return (", ".join(parts) or "members") + of
 
 
-def _names(member: Any) -> tuple[str, ...]:
-    assert isinstance(member, StreamsMemberView), "a streams group has such members"
+def _streams_members(view: StreamsGroupView) -> list[StreamsMemberView]:
+    assert all(isinstance(each, StreamsMemberView) for each in view.members), "a streams group has such members"
+    return cast(list[StreamsMemberView], view.members)
+
+
+def _names(member: StreamsMemberView) -> tuple[str, ...]:
     return (member.member_id, member.client_id, member.process_id)
+
+
+def _count(tasks: Mapping[str, Sequence[int]] | None) -> int:
+    return sum(map(len, (tasks or {}).values()))
 
 
 class StreamsGroupActions:
@@ -109,7 +116,10 @@ class StreamsGroupActions:
 
     async def wait(self, wanted: StreamsGroupCondition) -> StreamsGroupView:
         """The group, once it is as wanted. Raises :class:`ConditionNotReached`."""
-        ended = await self._waiter.until(lambda: wanted.is_met_by(self._view(wanted.group)), wanted.timeout_ms)
+        summarize = self._runtime.node.summarize_group
+        ended = await self._waiter.until(
+            lambda: wanted.is_met_by(_streams_group(wanted.group, summarize(wanted.group))), wanted.timeout_ms
+        )
         view = self._view(wanted.group)
         if not ended:
             assert view is not None, "only a group that exists meets conditions"
@@ -147,10 +157,13 @@ class StreamsGroupActions:
         return after
 
     def _view(self, group_id: str) -> StreamsGroupView | None:
-        view = self._runtime.node.describe_group(group_id)
-        if view is None or isinstance(view, StreamsGroupView):
-            return view
-        raise NotPossible("not-streams", f"group {group_id!r} is no streams group{_kind(view)}")
+        return _streams_group(group_id, self._runtime.node.describe_group(group_id))
+
+
+def _streams_group(group_id: str, view: GroupView | None) -> StreamsGroupView | None:
+    if view is None or isinstance(view, StreamsGroupView):
+        return view
+    raise NotPossible("not-streams", f"group {group_id!r} is no streams group{_kind(view)}")
 
 
 def _ids(view: StreamsGroupView) -> set[str]:

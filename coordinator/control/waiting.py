@@ -169,7 +169,8 @@ class GroupWaiter:
 
     async def wait(self, wanted: GroupCondition) -> GroupView | None:
         """The group, once it is as wanted. Raises :class:`ConditionNotReached` with how it was then."""
-        ended = await self.until(lambda: wanted.is_met_by(self._view(wanted.group)), wanted.timeout_ms)
+        summarize = self._runtime.node.summarize_group
+        ended = await self.until(lambda: wanted.is_met_by(summarize(wanted.group)), wanted.timeout_ms)
         if ended:
             raise self._not_reached(wanted, ended)
         return self._view(wanted.group)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rejoin.coordinator.core import describe
+from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.inputs import (
     Millis,
     TopicsRecords,
@@ -39,11 +42,18 @@ class NodeViews(NodeParts):
 
     def describe_group(self, group_id: str) -> GroupView | None:
         """One group, or none where this node has no such group."""
+        found = self._kind_and_group(group_id)
+        return None if found is None else found[0].view(found[1])
+
+    def summarize_group(self, group_id: str) -> GroupView | None:
+        """One group for callers that look at it often: a streams group without its topology and list of tasks."""
+        found = self._kind_and_group(group_id)
+        return None if found is None else found[0].summary(found[1])
+
+    def _kind_and_group(self, group_id: str) -> tuple[GroupKind[Any], Group] | None:
         shard = self._groups.machine_of(group_id)
         group = None if shard is None else shard.groups.get(group_id)
-        if shard is None or group is None:
-            return None
-        return shard.kind_of(group).view(group)
+        return None if shard is None or group is None else (shard.kind_of(group), group)
 
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         """The committed offsets of a group, by topic and partition."""

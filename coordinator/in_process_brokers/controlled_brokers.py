@@ -92,6 +92,10 @@ class ControlledNodes:
         coordinator = self.coordinator_of(group_id)
         return None if coordinator is None else coordinator.node.describe_group(group_id)
 
+    def summarize_group(self, group_id: str) -> GroupView | None:
+        coordinator = self.coordinator_of(group_id)
+        return None if coordinator is None else coordinator.node.summarize_group(group_id)
+
     def describe_offsets(self, group_id: str, now: Millis) -> list[OffsetView]:
         coordinator = self.coordinator_of(group_id)
         return [] if coordinator is None else coordinator.node.describe_offsets(group_id, now)

@@ -223,6 +223,10 @@ class GroupKind(ABC, Generic[G]):
     def view(self, group: G) -> GroupView:
         """The group with all that Kafka's own admin requests do not show."""
 
+    def summary(self, group: G) -> GroupView:
+        """The group's view without those lists that cost more than its members."""
+        return self.view(group)
+
 
 def emit_fenced(
     ctx: StepContext, group: Group, error: ErrorCode, member_id: str, group_instance_id: str | None, api: str

@@ -105,7 +105,7 @@ async def group_gauges(node: Node, now: Millis) -> GroupGauges:
     ids = node.group_ids()
     found = GroupGauges(left_out=max(0, len(ids) - MOST_GROUPS))
     for number, group_id in enumerate(ids[:MOST_GROUPS], 1):
-        view = node.describe_group(group_id)
+        view = node.summarize_group(group_id)
         if view is not None:
             found.groups.append((view, node.describe_offsets(group_id, now)))
         if number % _AT_ONCE == 0:

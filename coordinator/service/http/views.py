@@ -165,7 +165,7 @@ class Views:
         node = self._runtime.node
         summaries = []
         for number, group_id in enumerate(node.group_ids(), 1):
-            view = node.describe_group(group_id)
+            view = node.summarize_group(group_id)
             if view is not None:
                 summaries.append(_summary(view))
             if number % _AT_ONCE == 0:

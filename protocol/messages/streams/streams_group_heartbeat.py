@@ -116,7 +116,8 @@ REASONS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.FENCED_MEMBER_EPOCH: "The member has another epoch; close all tasks and join again with epoch 0.",
     ErrorCode.UNRELEASED_INSTANCE_ID: "Another member has this instance id, and has not left.",
     ErrorCode.FENCED_INSTANCE_ID: "Another member has taken over this instance id.",
-    ErrorCode.STREAMS_INVALID_TOPOLOGY: "A subtopology has no sources, or a topic no number of partitions.",
+    ErrorCode.STREAMS_INVALID_TOPOLOGY: "A subtopology has no sources, a topic no number of partitions, "
+    "or the topology more tasks than a group may have.",
 }
 """Messages beside errors of a group."""
 

@@ -284,7 +284,7 @@ async def test_a_list_of_many_groups_lets_other_requests_pass(node: Harness, mon
     passes = 0
     seen: set[int] = set()
     monkeypatch.setattr(core, "group_ids", lambda: [f"g-{number}" for number in range(1_000)])
-    monkeypatch.setattr(core, "describe_group", lambda group_id: seen.add(passes))
+    monkeypatch.setattr(core, "summarize_group", lambda group_id: seen.add(passes))
     listing = asyncio.ensure_future(node.get("/groups"))
     while not listing.done():
         passes += 1

@@ -211,6 +211,13 @@ class StreamsGroups(GroupKind[StreamsGroup]):
         return group.state.name.lower()
 
     def view(self, group: StreamsGroup) -> GroupView:
+        return self._view(group, in_short=False)
+
+    def summary(self, group: StreamsGroup) -> GroupView:
+        return self._view(group, in_short=True)
+
+    def _view(self, group: StreamsGroup, *, in_short: bool) -> GroupView:
         group_id = group.group_id
         timeout_ms, assignor = self.settings.session_timeout_ms(group_id), self.settings.assignor(group_id)
-        return of_streams_group(group, assignor, timeout_ms, self._ctx.deadlines, self._topics.partition_count)
+        counts = self._topics.partition_count
+        return of_streams_group(group, assignor, timeout_ms, self._ctx.deadlines, counts, in_short=in_short)

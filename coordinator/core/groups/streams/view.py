@@ -24,8 +24,13 @@ def of_streams_group(
     session_timeout_ms: Millis,
     deadlines: Deadlines,
     partition_count: Callable[[str], int],
+    *,
+    in_short: bool = False,
 ) -> StreamsGroupView:
-    """A group of tasks. ``partition_count`` is 0 for a topic that does not exist."""
+    """A group of tasks. ``partition_count`` is 0 for a topic that does not exist.
+
+    In short, it has its members with their tasks, and neither the list of all tasks nor the parts of the topology.
+    """
     return StreamsGroupView(
         group_id=group.group_id,
         partition=group.partition.partition,
@@ -41,7 +46,7 @@ def of_streams_group(
         members=[_of_member(each, group, session_timeout_ms, deadlines) for each in group.members.values()],
         pending_members=[],
         pending_sync=[],
-        subscribed_topics=sorted(group.required_topics()),
+        subscribed_topics=[] if in_short else sorted(group.required_topics()),
         new_member_added=False,
         rebalance_cause=None,
         rebalances=0,
@@ -49,9 +54,9 @@ def of_streams_group(
         topology_epoch=None if group.topology is None else group.topology.epoch,
         not_ready=not_ready(group),
         shutdown_requested_by=group.memory.shutdown_requested_by,
-        subtopologies=subtopology_views(group),
-        internal_topics=internal_topic_views(group, partition_count),
-        tasks=task_views(group),
+        subtopologies=[] if in_short else subtopology_views(group),
+        internal_topics=[] if in_short else internal_topic_views(group, partition_count),
+        tasks=[] if in_short else task_views(group),
     )
 
 

@@ -20,12 +20,17 @@ from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from rejoin.protocol.messages.streams.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsTopology,
+)
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest
 from rejoin.protocol.registry import BY_KEY, Api
 from rejoin.protocol.types import ZERO_UUID, WireType
 from tests.benchmarks.calls import calls_of
 from tests.coordinator.core.driver import TOPIC, join
+from tests.coordinator.core.groups.streams.word_count import subtopology
 from tests.coordinator.core.partitions.real_topic import RealTopic, batch
 
 MEMBERS, PARTITIONS, PRODUCERS = 15, 60, 100
@@ -39,8 +44,8 @@ CALLS_OF_A_REQUEST: Final = 2_000
 CASES: Final = [
     (api, kind)
     for api in BY_KEY.values()
-    for kind in ("classic", "consumer")
-    if kind == "classic" or api.module.startswith((".groups", ".offsets"))
+    for kind in ("classic", "consumer", "streams")
+    if kind == "classic" or api.module.startswith(".streams" if kind == "streams" else (".groups", ".offsets"))
 ]
 
 
@@ -60,6 +65,9 @@ def large_state(kind: str) -> RealTopic:
     if kind == "classic":
         for _ in range(MEMBERS):
             node.send(join(3, group_id=TOPIC, session_timeout_ms=60_000), 3)
+    elif kind == "streams":
+        for number in range(MEMBERS):
+            assert node.ask(_thread(f"m{number}"), 1).error_code == 0
     else:
         for number in range(MEMBERS):
             topics = tuple(f"{TOPIC}-{number}-{each}" for each in range(40))
@@ -71,6 +79,24 @@ def large_state(kind: str) -> RealTopic:
     node.elapse(10_000)
     node.send(InitProducerIdRequest(transactional_id=TOPIC, transaction_timeout_ms=60_000), 4)
     return node
+
+
+def _thread(member_id: str) -> StreamsGroupHeartbeatRequest:
+    """A thread of an application with many subtopologies, each with a task for each partition of the topic."""
+    return StreamsGroupHeartbeatRequest(
+        group_id=TOPIC,
+        member_id=member_id,
+        member_epoch=0,
+        endpoint_information_epoch=0,
+        rebalance_timeout_ms=60_000,
+        topology=StreamsTopology(
+            epoch=0, subtopologies=tuple(subtopology(each, source_topics=(TOPIC,)) for each in range(MEMBERS))
+        ),
+        active_tasks=(),
+        standby_tasks=(),
+        warmup_tasks=(),
+        process_id=member_id,
+    )
 
 
 def repeating(model: type[BaseModel], version: int, times: int, topic_id: str) -> Any:
@@ -128,7 +154,7 @@ def test_each_entry_costs_the_same_however_often_a_request_repeats_it(api: Api, 
     assert many - few <= CALLS_OF_AN_ENTRY * (more - fewer) + CALLS_OF_A_REQUEST, (few, fewer, many, more)
 
 
-@pytest.mark.parametrize("kind", ["classic", "consumer"])
+@pytest.mark.parametrize("kind", ["classic", "consumer", "streams"])
 def test_the_state_is_large_enough_to_show_in_a_description(kind: str) -> None:
     node = large_state(kind)
     (group,) = node.shard().groups.values()

@@ -61,6 +61,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     """How many members are STABLE at each epoch."""
     _read_by: dict[str, str] = field(default_factory=dict)
     """The subtopology that reads each topic."""
+    _required: frozenset[str] = frozenset()
 
     # --- what every group answers
 
@@ -155,6 +156,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         self.quiet_until = 0
         self.topology = topology
         self._read_by = {} if topology is None else readers(topology.subtopologies)
+        self._required = frozenset() if topology is None else required_topics(topology.subtopologies)
 
     def set_metadata(self, member_id: str, metadata: StreamsMemberMetadata | None) -> None:
         """A member is there or has changed; without metadata it is gone."""
@@ -241,7 +243,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
 
     def required_topics(self) -> frozenset[str]:
         """The topics that the topology needs: sources, repartition sources and changelogs."""
-        return frozenset() if self.topology is None else required_topics(self.topology.subtopologies)
+        return self._required
 
 
 def readers(subtopologies: Iterable[Subtopology]) -> dict[str, str]:
@@ -251,8 +253,9 @@ def readers(subtopologies: Iterable[Subtopology]) -> dict[str, str]:
 
 
 def source_topics(subtopology: Subtopology) -> list[str]:
-    """The topics that a subtopology reads: those of users, and repartition topics."""
-    return [*subtopology.source_topics, *(each.name for each in subtopology.repartition_source_topics)]
+    """The topics that a subtopology reads, each once: those of users, and repartition topics."""
+    repartitions = (each.name for each in subtopology.repartition_source_topics)
+    return list(dict.fromkeys((*subtopology.source_topics, *repartitions)))
 
 
 def required_topics(subtopologies: Iterable[Subtopology]) -> frozenset[str]:

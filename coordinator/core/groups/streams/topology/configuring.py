@@ -28,6 +28,10 @@ from rejoin.protocol.streams.topology import StreamsTopicInfo, Subtopology
 MOST_NAMED: Final = 3
 """So many topics that are missing a status names."""
 
+MOST_TASKS: Final = 100_000
+"""Tasks of all subtopologies together."""
+# Differs: Kafka has no bound. A topic may have as many partitions here.
+
 
 def configure(topology: StreamsGroupTopologyValue, topics: TopicsMetadata) -> ConfiguredTopology | ErrorCode:
     """The topology beside the topics that are there, or the error of one that cannot run."""
@@ -96,6 +100,8 @@ class _Configuration:
             self._decided.update(dict.fromkeys(changelogs, counts[each.subtopology_id]))
         self.tasks = {each.subtopology_id: self._largest(each) for each in subtopologies}
         """By subtopology."""
+        if sum(self.tasks.values()) > MOST_TASKS:
+            raise InvalidTopologyError
 
     def _count(self, name: str) -> int:
         """Kafka: a topic that exists counts as it is, also an internal one."""
