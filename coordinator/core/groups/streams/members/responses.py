@@ -53,6 +53,7 @@ class StreamsResponses:
             if isinstance(found, ErrorCode):
                 return found
             endpoints = found
+        # Kafka: named only in the reply that changes them. A member that loses it has its epoch without these tasks.
         tasks = assigned if is_assigned_anew or request.member_epoch == JOIN_EPOCH else None
         return StreamsGroupHeartbeatResponse(
             member_id=member.member_id,
