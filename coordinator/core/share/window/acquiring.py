@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.share.window.batches import ACQUIRED, AVAILABLE, Batch, RecordStates
+from rejoin.coordinator.core.share.window.locks import NO_LOCK
 from rejoin.coordinator.core.share.window.reports import COMPACTED
 from rejoin.coordinator.core.share.window.values import AcquiredRow, ReadRange, WindowSettings
 from rejoin.coordinator.core.share.window.window import Window
@@ -145,6 +146,8 @@ class Acquisition:
             return batch.state == AVAILABLE and batch.count >= self._throttle
         begin, end = max(first - batch.first, 0), min(last - batch.first + 1, batch.size)
         counts, states = records.counts, records.states
+        if begin < end and max(counts[begin:end]) < self._throttle:
+            return False
         at = states.find(AVAILABLE, begin, end)
         while at >= 0:
             if counts[at] >= self._throttle:
@@ -166,6 +169,8 @@ class Acquisition:
         states, counts = records.states, records.counts
         begin, end = max(first - batch.first, 0), min(last - batch.first + 1, batch.size)
         limit, throttle = self._limit, self._throttle
+        if begin < end and max(counts[begin:end]) + 1 < min(limit, throttle + 1):
+            return self._take_available(batch, records, (begin, end), room)
         has_last_attempts = limit >= _FIRST_LIMIT_WITH_LAST_ATTEMPTS
         cap = 0
         taken: list[int] = []
@@ -186,31 +191,49 @@ class Acquisition:
         self._hold(batch, records, taken)
         return bool(taken)
 
+    def _take_available(self, batch: Batch, records: RecordStates, between: tuple[int, int], room: int) -> bool:
+        """Acquire all records of a slice that are available, none of which was delivered often."""
+        begin, end = between
+        states, counts = records.states, records.counts
+        taken = [at for at, state in enumerate(states[begin:end], begin) if state == AVAILABLE]
+        if self._by_record:
+            del taken[room:]
+        for at in taken:
+            counts[at] += 1
+        self._hold(batch, records, taken)
+        return bool(taken)
+
     def _hold(self, batch: Batch, records: RecordStates, taken: list[int]) -> None:
         """Give records, by ascending index, to the member, and put neighbours of equal count into one row."""
-        begin = 0
-        while begin < len(taken):
-            end = begin + 1
-            count = records.counts[taken[begin]]
-            while end < len(taken) and taken[end] == taken[end - 1] + 1 and records.counts[taken[end]] == count:
-                end += 1
-            self._hold_run(batch, records, taken[begin], taken[end - 1], count)
-            begin = end
+        if not taken:
+            return
+        locks, held, counts, base = self._window.locks, records.locks, records.counts, batch.first
+        for at in taken:
+            if held[at] != NO_LOCK:
+                records.unlock(at, at + 1, locks)  # one of a transition that was forgotten
+        first, last = base + taken[0], base + taken[-1]
+        lock = locks.set(self._deadline, self._now, batch, first, last, whole=False, records=len(taken))
+        begin = before = taken[0]
+        count = counts[begin]
+        for at in taken:
+            if (at > before + 1) or counts[at] != count:
+                self._hold_run(batch, records, (begin, before), count, lock)
+                begin, count = at, counts[at]
+            before = at
+        self._hold_run(batch, records, (begin, before), count, lock)
+        self.count += len(taken)
 
-    def _hold_run(self, batch: Batch, records: RecordStates, at: int, last: int, count: int) -> None:
-        size = last - at + 1
-        first_offset, last_offset = batch.first + at, batch.first + last
-        locks = self._window.locks
-        records.unlock(at, last + 1, locks)  # one of a transition that was forgotten
-        lock = locks.set(self._deadline, self._now, batch, first_offset, last_offset, whole=False)
-        if size == 1:
+    def _hold_run(self, batch: Batch, records: RecordStates, between: tuple[int, int], count: int, lock: int) -> None:
+        """Give neighbours to the member, by their first and last index."""
+        at, last = between
+        if at == last:
             records.states[at], records.members[at], records.locks[at] = ACQUIRED, self._member, lock
         else:
+            size = last - at + 1
             records.states[at : last + 1] = bytes((ACQUIRED,)) * size
             records.members[at : last + 1] = [self._member] * size
             records.locks[at : last + 1] = array("i", (lock,)) * size
-        self.rows.append(AcquiredRow(first_offset, last_offset, count))
-        self.count += size
+        self.rows.append(AcquiredRow(batch.first + at, batch.first + last, count))
 
     # --- records that were not in flight
 
@@ -254,7 +277,7 @@ class Acquisition:
         records = batch.split(self._window.locks)
         for at in range(room):
             records.counts[at] = 1
-        self._hold_run(batch, records, 0, room - 1, 1)
+        self._hold(batch, records, list(range(room)))
         self._window.made_available(batch.first)
 
     def _take_one(self, first: int, last: int) -> None:

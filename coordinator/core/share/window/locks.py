@@ -1,7 +1,7 @@
 """Acquisition locks as numbers: deadlines of records, and the order in which they were set.
 
-A lock covers a whole batch or a run of records that got theirs in one operation. A record holds the lock as long as its
-batch refers to it; records of a run are released one by one, as if each had a timer of its own.
+A lock covers a whole batch, or records of one batch that got theirs in one operation, neighbours or not. A record holds
+the lock as long as its batch refers to it. Records of one lock run out one by one, as if each had its own timer.
 
 A lock is a row of columns, as each record of a window may have its own: about 60 bytes. Most locks are set for the same
 length of time, so the queue of deadlines is a list to which they are appended.
@@ -69,12 +69,17 @@ class Locks:
         """When the holder acquired the records, which a renewal does not change."""
         return self._since[lock]
 
-    def set(self, deadline: Millis, since: Millis, batch: Batch, first: int, last: int, *, whole: bool) -> int:
-        """Lock a batch, or records of one. Records next to those locked just before get the same lock."""
-        newest = self._newest
+    def set(
+        self, deadline: Millis, since: Millis, batch: Batch, first: int, last: int, *, whole: bool, records: int = 0
+    ) -> int:
+        """Lock a batch, or records of one. Records behind those locked just before get the same lock.
+
+        ``records``: how many records from first to last are locked; 0: all.
+        """
+        newest, records = self._newest, records or last - first + 1
         if newest >= 0 and not whole and self._takes(newest, deadline, since, batch, first):
             self._last[newest] = last
-            self._held[newest] += last - first + 1
+            self._held[newest] += records
             return newest
         if len(self._queue) > self._live + self._live // 8 + _STALE_ENTRIES:
             self._drop_stale()
@@ -84,7 +89,7 @@ class Locks:
         self._batches[lock] = batch
         self._due[lock] = first
         self._last[lock] = last
-        self._held[lock] = 1 if whole else last - first + 1
+        self._held[lock] = 1 if whole else records
         self._is_whole[lock] = whole
         self._is_queued[lock] = True
         self._live += 1
@@ -96,9 +101,9 @@ class Locks:
         return lock
 
     def _takes(self, lock: int, deadline: Millis, since: Millis, batch: Batch, first: int) -> bool:
-        """Whether records from an offset on can have this lock, too: they are next to its own, of which one is left."""
+        """Whether records from an offset on can have this lock, too: they are behind its own, of which one is left."""
         is_open = self._batches[lock] is batch and not self._is_whole[lock] and self._due[lock] <= self._last[lock]
-        return is_open and (self._deadlines[lock], self._since[lock], self._last[lock]) == (deadline, since, first - 1)
+        return is_open and self._last[lock] < first and (self._deadlines[lock], self._since[lock]) == (deadline, since)
 
     def _new_row(self) -> int:
         if self._free:
