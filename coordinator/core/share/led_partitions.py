@@ -218,7 +218,7 @@ class LedSharePartitions:
             effect.leader_epoch,
             effect.start_offset,
             effect.delivery_complete_count,
-            effect.merged(),
+            effect.runs,
         )
         self._persister.write(led.group_id, led.shared, written, partial(self._written, led, effect.write_id))
 

@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Final
 
 from rejoin.coordinator.core.share_state.state_batch import PersistedBatch
 
 
-def merge(kept: Sequence[PersistedBatch], written: Iterable[PersistedBatch], start_offset: int) -> list[PersistedBatch]:
+def merge(kept: Sequence[PersistedBatch], written: Sequence[PersistedBatch], start_offset: int) -> list[PersistedBatch]:
     """Merge batches, which may overlap, into those that are kept, which are in order and do not.
 
     Offsets below the start are dropped; a start of -1 drops none. The cost follows the range that is written.
     """
-    # Differs: a range that ends before it begins is left out. Kafka keeps it, and no leader can load the state then.
-    right = sorted([batch for batch in written if start_offset <= batch[1] >= batch[0]])
-    base, news = cut(kept, start_offset), cut(right, start_offset)
+    base = cut(kept, start_offset)
+    news, overlap = _in_order(written, start_offset), False
+    if news is None:
+        # Differs: a range that ends before it begins is left out. Kafka keeps it; no leader can load the state then.
+        news = cut(sorted([batch for batch in written if start_offset <= batch[1] >= batch[0]]), start_offset)
+        overlap = any(one[1] >= other[0] for one, other in pairwise(news))
     if not news:
         return base
-    overlap = any(one[1] >= other[0] for one, other in pairwise(news))
+    if not base and not overlap:
+        return _joined(news)
     first, last = news[0].first_offset, max([batch[1] for batch in news]) if overlap else news[-1].last_offset
     begin = bisect_left(base, first, key=_last_offset)
     end = bisect_left(base, last + 1, key=_first_offset)
@@ -38,6 +43,9 @@ def merge(kept: Sequence[PersistedBatch], written: Iterable[PersistedBatch], sta
     return base
 
 
+_new_tuple: Final = tuple.__new__
+
+
 def cut(batches: Sequence[PersistedBatch], start_offset: int) -> list[PersistedBatch]:
     """Batches in order, without offsets below the start."""
     left, at = list(batches[bisect_left(batches, start_offset, key=_last_offset) :]), 0
@@ -47,18 +55,28 @@ def cut(batches: Sequence[PersistedBatch], start_offset: int) -> list[PersistedB
     return left
 
 
+def _in_order(written: Sequence[PersistedBatch], start_offset: int) -> list[PersistedBatch] | None:
+    """The batches if they are in order, not below the start, without overlap, as most are; or none."""
+    before = start_offset - 1
+    for first, last, _, _ in written:
+        if first <= before or last < first:
+            return None
+        before = last
+    return list(written)
+
+
 def _joined(batches: list[PersistedBatch]) -> list[PersistedBatch]:
     """Batches that do not overlap, in order; equal neighbours joined."""
     merged = [batches[0]]
     first, last, state, count = batches[0]
     for batch in batches[1:]:
         begin, end, next_state, next_count = batch
-        if begin == last + 1 and next_state == state and next_count == count:
-            last = end
-            merged[-1] = PersistedBatch(first, last, state, count)
+        if next_state == state and next_count == count and begin == last + 1:
+            merged[-1] = _new_tuple(PersistedBatch, (first, end, state, count))
         else:
             merged.append(batch)
-            first, last, state, count = begin, end, next_state, next_count
+            first, state, count = begin, next_state, next_count
+        last = end
     return merged
 
 
@@ -67,7 +85,10 @@ def _laid_over(kept: list[PersistedBatch], news: list[PersistedBatch]) -> list[P
     pieces: list[PersistedBatch] = []
     left = iter(kept)
     old = next(left, None)
-    for new in news:
+    for at, new in enumerate(news):
+        if old is None:
+            pieces += news[at:]
+            break
         first, last, state, count = new
         while old is not None and old.first_offset <= last:
             if old.last_offset < first:
@@ -75,6 +96,11 @@ def _laid_over(kept: list[PersistedBatch], news: list[PersistedBatch]) -> list[P
                 old = next(left, None)
                 continue
             begin, end, old_state, old_count = old
+            if begin == first == new[0] and end == last:
+                pieces.append(new if (count, state) >= (old_count, old_state) else old)
+                first = last + 1
+                old = next(left, None)
+                break
             if begin < first:
                 pieces.append(PersistedBatch(begin, first - 1, old_state, old_count))
             elif first < begin:

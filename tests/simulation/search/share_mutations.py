@@ -45,8 +45,8 @@ def _nothing(*_: Any, **__: Any) -> None:
 def locks_never_end(patch: pytest.MonkeyPatch) -> None:
     right = Locks.set
 
-    def wrong(self: Any, deadline: int, *arguments: Any, whole: bool) -> Any:
-        return right(self, deadline + 10**9, *arguments, whole=whole)
+    def wrong(self: Any, deadline: int, *arguments: Any, **how: Any) -> Any:
+        return right(self, deadline + 10**9, *arguments, **how)
 
     patch.setattr(Locks, "set", wrong)
 
@@ -55,8 +55,8 @@ def locks_never_end(patch: pytest.MonkeyPatch) -> None:
 def locks_end_too_soon(patch: pytest.MonkeyPatch) -> None:
     right = Locks.set
 
-    def wrong(self: Any, deadline: int, since: int, *arguments: Any, whole: bool) -> Any:
-        return right(self, (deadline + since) // 2, since, *arguments, whole=whole)
+    def wrong(self: Any, deadline: int, since: int, *arguments: Any, **how: Any) -> Any:
+        return right(self, (deadline + since) // 2, since, *arguments, **how)
 
     patch.setattr(Locks, "set", wrong)
 

@@ -16,10 +16,12 @@ from rejoin.coordinator.core.share.window.batches import (
     ARCHIVED,
     ARCHIVING,
     AVAILABLE,
+    IN_TRANSITION,
+    STATE,
     Batch,
     RecordStates,
 )
-from rejoin.coordinator.core.share.window.changes import RecordChange, begin, begin_record, released
+from rejoin.coordinator.core.share.window.changes import AnyChange, RecordChange, ScatteredChange, begin, released
 from rejoin.coordinator.core.share.window.locks import NO_LOCK
 from rejoin.coordinator.core.share.window.reports import (
     DELIVERY_LIMIT,
@@ -28,13 +30,15 @@ from rejoin.coordinator.core.share.window.reports import (
     RunReport,
     add_report,
 )
-from rejoin.coordinator.core.share.window.values import WindowSettings
+from rejoin.coordinator.core.share.window.values import NO_MEMBER, WindowSettings
 from rejoin.coordinator.core.share.window.window import Window
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch, AcknowledgeType
 
 _ONE: Final = tuple(bytes((kind,)) for kind in AcknowledgeType)
-_RENEWED: Final = bytes((AcknowledgeType.RENEW,))
+_GAP: Final = int(AcknowledgeType.GAP)
+_RENEW: Final = int(AcknowledgeType.RENEW)
+_RENEWED: Final = bytes((_RENEW,))
 _NEWEST_WITHOUT_RENEWAL: Final = int(AcknowledgeType.REJECT)
 
 
@@ -50,15 +54,13 @@ def acknowledgement_error(
     ``knows_renewal``: version 2 of the request or later. ``is_renewal``: the request's ``isRenewAck``.
     # Kafka: validateAcknowledgementBatches. A batch may begin at the last offset of the one before.
     """
-    newest = AcknowledgeType.RENEW if knows_renewal else _NEWEST_WITHOUT_RENEWAL
+    allowed = _RENEW if knows_renewal and is_renewal else _NEWEST_WITHOUT_RENEWAL
     before = -1
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
         if first > last or first < before or not types or (len(types) > 1 and len(types) != last - first + 1):
             return ErrorCode.INVALID_REQUEST
-        if min(types) < 0 or max(types) > newest:
-            return ErrorCode.INVALID_REQUEST
-        if not is_renewal and max(types) == AcknowledgeType.RENEW:
+        if min(types) < _GAP or max(types) > allowed:
             return ErrorCode.INVALID_REQUEST
         before = last
     return ErrorCode.NONE
@@ -89,22 +91,21 @@ class MemberChanges:
         self.limit = settings.delivery_count_limit
         self._tables: dict[int, bytes] = {}
         self._now = now
-        self.changes: list[RecordChange] = []
+        self.changes: list[AnyChange] = []
         self.reports: list[RunReport] = []
         """Reports of the changes, for when they are stored."""
 
     def acknowledge(self, batches: Sequence[AcknowledgementBatch]) -> ErrorCode:
         """Begin all changes; at an error stop. Who calls rolls back then; renewals stay."""
-        within: Batch | None = None  # the split batch that holds the record before
-        for each in batches:
-            if within is None or not within.first <= each.first_offset <= within.last:
-                within = self._split_batch_at(each.first_offset)
-            if within is not None and self._is_of_one_record(each):
-                error = self._acknowledge_record(within, each.first_offset, each.acknowledge_types[0])
-            else:
-                error = self._acknowledge_one(each)
-            if error is not ErrorCode.NONE:
-                return error
+        at = 0
+        while at < len(batches):
+            within = self._split_batch_at(batches[at].first_offset)
+            done = 0 if within is None else self._acknowledge_scattered(within, batches, at)
+            if not done:
+                error = self._acknowledge_one(batches[at])
+                if error is not ErrorCode.NONE:
+                    return error
+            at += done or 1
         return ErrorCode.NONE
 
     def _split_batch_at(self, offset: int) -> Batch | None:
@@ -113,29 +114,36 @@ class MemberChanges:
         batch = self._window.batches[at] if at >= 0 else None
         return None if batch is None or batch.records is None or offset > batch.last else batch
 
-    def _is_of_one_record(self, asked: AcknowledgementBatch) -> bool:
-        """Whether one record of the window is concerned, and not to be renewed."""
-        first, types = asked.first_offset, asked.acknowledge_types
-        return (
-            first == asked.last_offset
-            and first >= self._window.start
-            and len(types) == 1
-            and AcknowledgeType.GAP <= types[0] < AcknowledgeType.RENEW
-        )
+    def _acknowledge_scattered(self, batch: Batch, batches: Sequence[AcknowledgementBatch], begin_at: int) -> int:
+        """Types for single records of a split batch, as long as each comes by itself; return how many there were.
 
-    def _acknowledge_record(self, batch: Batch, offset: int, kind: int) -> ErrorCode:
-        """A type for one record of a split batch. Clients that release send many of these, each in its own batch."""
-        records = batch.records
+        Clients that release send many of these. A record that the member does not hold is left to ``_acknowledge_one``.
+        """
+        records, start, member, base = batch.records, self._window.start, self._member, batch.first
         assert records is not None, "the batch is split"
-        at = offset - batch.first
-        if records.states[at] != ACQUIRED or records.members[at] != self._member:
-            return ErrorCode.INVALID_RECORD_STATE
-        count, since, types = records.counts[at], self._since(records.locks[at]), _ONE[kind]
-        change = RecordChange(batch, offset, offset, types.translate(self._codes(count)), count)
-        begin_record(self._window, records, at, change)
-        self.changes.append(change)
-        self._report(offset, offset, count, types, since)
-        return ErrorCode.NONE
+        states, members = records.states, records.members
+        change, kinds = ScatteredChange(batch), bytearray()
+        for place in range(begin_at, len(batches)):
+            each = batches[place]
+            offset, types = each.first_offset, each.acknowledge_types
+            if offset != each.last_offset or len(types) != 1 or not start <= offset <= batch.last or offset < base:
+                break
+            at, kind = offset - base, types[0]
+            if not _GAP <= kind < _RENEW or states[at] != ACQUIRED or members[at] != member:
+                break
+            count = records.counts[at]
+            code = self._codes(count)[kind]
+            states[at] = code & STATE | IN_TRANSITION
+            members[at] = NO_MEMBER
+            change.places.append(at)
+            change.codes.append(code)
+            change.counts.append(count)
+            kinds.append(kind)
+        if kinds:
+            change.begin(self._window)
+            self.changes.append(change)
+            self._report_scattered(change, records, kinds)
+        return len(kinds)
 
     def _acknowledge_one(self, asked: AcknowledgementBatch) -> ErrorCode:
         window, first, last, types = self._window, asked.first_offset, asked.last_offset, asked.acknowledge_types
@@ -178,8 +186,6 @@ class MemberChanges:
     def _acknowledge_records(self, batch: Batch, records: RecordStates, first: int, kinds: bytes) -> ErrorCode:
         """A type for each of neighbours in a split batch, up to the first that the member does not hold."""
         at = first - batch.first
-        if len(kinds) == 1 and kinds[0] != AcknowledgeType.RENEW:
-            return self._acknowledge_record(batch, first, kinds[0])
         held = self._held(records, at, len(kinds))
         for begin_at, end in _renewed_or_not(kinds[:held]):
             if kinds[begin_at] == AcknowledgeType.RENEW:
@@ -283,6 +289,12 @@ class MemberChanges:
 
     def _since(self, lock: int) -> Millis:
         return self._now if lock == NO_LOCK else self._window.locks.since(lock)
+
+    def _report_scattered(self, change: ScatteredChange, records: RecordStates, kinds: bytearray) -> None:
+        """Report acknowledgements of single records."""
+        first, held = change.batch.first, records.locks
+        for at, count, kind in zip(change.places, change.counts, kinds, strict=True):
+            self._report(first + at, first + at, count, _ONE[kind], self._since(held[at]))
 
     def _report(self, first: int, last: int, count: int, kinds: bytes, since: Millis) -> None:
         """Report acknowledgements of neighbours of equal count."""

@@ -199,7 +199,7 @@ class Acquisition:
         if self._by_record:
             del taken[room:]
         for at in taken:
-            counts[at] += 1
+            counts[at] = min(counts[at] + 1, MOST_DELIVERIES)
         self._hold(batch, records, taken)
         return bool(taken)
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.share.window.batches import (
     ACKNOWLEDGED,
@@ -21,19 +21,20 @@ from rejoin.coordinator.core.share.window.batches import (
     STATE,
     TERMINAL,
     Batch,
-    RecordStates,
 )
-from rejoin.coordinator.core.share.window.effects import DeadLetterCause, StateRun
+from rejoin.coordinator.core.share.window.effects import DeadLetterCause
 from rejoin.coordinator.core.share.window.locks import NO_LOCK
 from rejoin.coordinator.core.share.window.reports import DELIVERY_LIMIT, Reported, RunReport
 from rejoin.coordinator.core.share.window.values import NO_MEMBER
 from rejoin.coordinator.core.share.window.window import Window
+from rejoin.coordinator.core.share_state.state_batch import PersistedBatch
 
 BY_LIMIT: Final = 32
 """Bit of a new state: the delivery count limit is the cause that the record is archived."""
 
 _STATES: Final = bytes(code & STATE for code in range(256))
 _EQUAL_BYTES: Final = re.compile(rb"(?s)(.)\1*")
+_new_tuple: Final = tuple.__new__
 _SHOWN: Final = bytes(code & STATE | IN_TRANSITION for code in range(256))
 
 
@@ -70,26 +71,101 @@ class RecordChange:
         states = self.codes[max(0, start - self.first) :].translate(_STATES)
         return states.count(ACKNOWLEDGED) + states.count(ARCHIVED)
 
-    def add_runs(self, runs: list[StateRun]) -> None:
-        """Add the change as a write has it."""
+    def add_runs(self, runs: list[PersistedBatch]) -> bool:
+        """Add the change as a write has it, and say whether it is one of single records."""
         codes = self.codes
         if len(codes) == 1 or codes.count(codes[0]) == len(codes):
-            runs.append(StateRun(self.first, self.last, codes[0] & STATE, self.count, not self.whole))
-            return
-        first, count, codes = self.first, self.count, codes.translate(_STATES)
+            runs.append(PersistedBatch(self.first, self.last, codes[0] & STATE, self.count))
+            return not self.whole
+        first, before, count, codes = self.first, self.first - 1, self.count, codes.translate(_STATES)
         for run in _EQUAL_BYTES.finditer(codes):
             at, end = run.span()
-            runs.append(StateRun(first + at, first + end - 1, codes[at], count, True))
+            runs.append(_new_tuple(PersistedBatch, (first + at, before + end, codes[at], count)))
+        return True
+
+    @property
+    def has_dead_letters(self) -> bool:
+        """Whether a record goes to the dead-letter queue."""
+        return ARCHIVING in self.codes.translate(_STATES)
+
+    def parts(self) -> Iterator[RecordChange]:
+        """The change itself."""
+        yield self
 
     def dead_letters(self) -> Iterator[tuple[int, int, DeadLetterCause]]:
         """First offset, last offset and cause of each piece for the dead-letter queue: a batch, or one record."""
         if self.whole:
             if self.codes[0] & STATE == ARCHIVING:
                 yield self.first, self.last, _cause(self.codes[0])
-        elif ARCHIVING in self.codes.translate(_STATES):
+        elif self.has_dead_letters:
             for offset, code in enumerate(self.codes, self.first):
                 if code & STATE == ARCHIVING:
                     yield offset, offset, _cause(code)
+
+
+class ScatteredChange:
+    """Changes of single records of one split batch, each with its own count and state: one object for all.
+
+    ``places`` has their indices in the batch, in any order; ``codes`` and ``counts`` are as in :class:`RecordChange`.
+    """
+
+    __slots__ = ("batch", "codes", "counts", "places")
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.places: list[int] = []
+        self.codes = bytearray()
+        self.counts: list[int] = []
+
+    @property
+    def has_dead_letters(self) -> bool:
+        """Whether a record goes to the dead-letter queue."""
+        return ARCHIVING in self.codes.translate(_STATES)
+
+    def parts(self) -> Iterator[RecordChange]:
+        """The change of each record."""
+        first = self.batch.first
+        for at, code, count in zip(self.places, self.codes, self.counts, strict=True):
+            yield RecordChange(self.batch, first + at, first + at, bytes((code,)), count)
+
+    def add_runs(self, runs: list[PersistedBatch]) -> bool:
+        """Add the change as a write has it, and say whether it is one of single records."""
+        first = self.batch.first
+        states = self.codes.translate(_STATES)
+        runs += [
+            _new_tuple(PersistedBatch, (first + at, first + at, state, count))
+            for at, state, count in zip(self.places, states, self.counts, strict=True)
+        ]
+        return True
+
+    def begin(self, window: Window) -> None:
+        """Count what becomes final. The states show already: no record is acknowledged twice."""
+        states = self.codes.translate(_STATES)
+        window.complete += states.count(ACKNOWLEDGED) + states.count(ARCHIVED)
+
+    def keep(self, window: Window) -> None:
+        """The write succeeded: the new states stand, and their locks are gone."""
+        records, places = self.batch.records, self.places
+        assert records is not None, "the batch is split for good"
+        if AVAILABLE in self.codes:
+            released = min([at for at, code in zip(places, self.codes, strict=True) if code == AVAILABLE])
+            window.made_available(self.batch.first + released)
+        states, held = records.states, records.locks
+        for at in places:
+            states[at] &= STATE
+        locks = {held[at] for at in places}
+        if len(locks) > 1:
+            for at in places:
+                records.unlock(at, at + 1, window.locks)
+            return
+        (lock,) = locks
+        if lock != NO_LOCK:
+            window.locks.drop(lock, len(places))
+            for at in places:
+                held[at] = NO_LOCK
+
+
+AnyChange: TypeAlias = RecordChange | ScatteredChange
 
 
 def _cause(code: int) -> DeadLetterCause:
@@ -105,7 +181,7 @@ class Pending:
     ``reports`` count when it is stored.
     """
 
-    changes: list[RecordChange] = field(default_factory=list)
+    changes: Sequence[AnyChange] = field(default_factory=list)
     member: str = NO_MEMBER
     limit: int = 0
     call: object = None
@@ -127,16 +203,11 @@ def begin(window: Window, change: RecordChange) -> None:
     window.complete += change.terminal_from(window.start)
 
 
-def begin_record(window: Window, records: RecordStates, at: int, change: RecordChange) -> None:
-    """As ``begin``, for one record of a split batch that is not below the start."""
-    state = change.codes[0] & STATE
-    records.states[at] = state | IN_TRANSITION
-    records.members[at] = NO_MEMBER
-    window.complete += state in TERMINAL
-
-
-def keep(window: Window, change: RecordChange) -> None:
+def keep(window: Window, change: AnyChange) -> None:
     """The write succeeded: the new states stand, and their locks are gone."""
+    if isinstance(change, ScatteredChange):
+        change.keep(window)
+        return
     if AVAILABLE in change.codes:
         window.made_available(change.first)
     if not change.is_stale:

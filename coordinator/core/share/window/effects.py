@@ -9,45 +9,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from rejoin.coordinator.core.share_state.state_batch import PersistedBatch
 from rejoin.protocol.errors import ErrorCode
 
 
-class StateRun(NamedTuple):
-    """Offsets that change to one state. ``by_record``: a request to the share coordinator has one batch for each."""
-
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
-    by_record: bool
-
-
 @dataclass(slots=True, frozen=True)
 class StateWrite:
-    """A write to the share coordinator. The result comes back as ``written(write_id, error)``."""
+    """A write to the share coordinator. The result comes back as ``written(write_id, error)``.
+
+    ``runs`` is for a share coordinator in the same process, which puts neighbours together in any case. ``by_record``
+    has a byte for each run: whether a request to the share coordinator has one batch for each of its records.
+    """
 
     write_id: int
     state_epoch: int
     leader_epoch: int
     start_offset: int
     delivery_complete_count: int
-    runs: tuple[StateRun, ...]
-
-    def merged(self) -> list[PersistedBatch]:
-        """State batches for a share coordinator in the same process, which puts neighbours together in any case."""
-        return [PersistedBatch._make(run[:4]) for run in self.runs]
+    runs: tuple[PersistedBatch, ...]
+    by_record: bytes
 
     def batches(self) -> Iterator[PersistedBatch]:
         """State batches of a WriteShareGroupState request: Kafka's leader sends split batches record by record."""
-        for first, last, state, count, by_record in self.runs:
+        for run, by_record in zip(self.runs, self.by_record, strict=True):
+            first, last, state, count = run
             if by_record:
                 for offset in range(first, last + 1):
                     yield PersistedBatch(offset, offset, state, count)
             else:
-                yield PersistedBatch(first, last, state, count)
+                yield run
 
 
 class DeadLetterCause(StrEnum):

@@ -30,12 +30,18 @@ from rejoin.coordinator.core.share.window.aborted import without
 from rejoin.coordinator.core.share.window.acknowledging import BrokenAcknowledgementError, MemberChanges
 from rejoin.coordinator.core.share.window.acquiring import AcquireLimits, Acquisition, BrokenAcquisitionError
 from rejoin.coordinator.core.share.window.batches import ACQUIRED, ARCHIVED, Batch
-from rejoin.coordinator.core.share.window.changes import Pending, RecordChange, change_now, keep, roll_back
+from rejoin.coordinator.core.share.window.changes import (
+    AnyChange,
+    Pending,
+    RecordChange,
+    change_now,
+    keep,
+    roll_back,
+)
 from rejoin.coordinator.core.share.window.effects import (
     CallEnded,
     DeadLetter,
     FetchesWoken,
-    StateRun,
     StateWrite,
     WindowEffect,
 )
@@ -57,7 +63,7 @@ from rejoin.coordinator.core.share.window.values import (
     WindowSettings,
 )
 from rejoin.coordinator.core.share.window.window import StartInHoleError, Window
-from rejoin.coordinator.core.share_state.state_batch import PersistedState
+from rejoin.coordinator.core.share_state.state_batch import PersistedBatch, PersistedState
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch
 
@@ -270,9 +276,10 @@ class SharePartition:
         work.release(reason)
         self._write_or_end(Pending(work.changes, member_id, work.limit, call, reports=work.reports))
 
-    def _roll_back(self, changes: Sequence[RecordChange], member_id: str, limit: int) -> None:
+    def _roll_back(self, changes: Sequence[AnyChange], member_id: str, limit: int) -> None:
         for change in changes:
-            roll_back(self._window, change, member_id, limit)
+            for each in change.parts():
+                roll_back(self._window, each, member_id, limit)
 
     def _write_or_end(self, pending: Pending) -> None:
         if pending.changes:
@@ -285,11 +292,14 @@ class SharePartition:
     def _write(self, pending: Pending) -> None:
         window, write_id = self._window, self._take_id()
         self._writes[write_id] = pending
-        runs: list[StateRun] = []
+        runs: list[PersistedBatch] = []
+        by_record = bytearray()
         for change in pending.changes:
-            change.add_runs(runs)
+            single = change.add_runs(runs)
+            by_record += bytes((single,)) * (len(runs) - len(by_record))
+        epochs = (self.state_epoch, self.leader_epoch)
         self._effects.append(
-            StateWrite(write_id, self.state_epoch, self.leader_epoch, window.start, window.complete, tuple(runs))
+            StateWrite(write_id, *epochs, window.start, window.complete, tuple(runs), bytes(by_record))
         )
 
     def _take_id(self) -> int:
@@ -328,8 +338,8 @@ class SharePartition:
             self._effects.append(FetchesWoken())
         self._send_letters(pending.changes)
 
-    def _send_letters(self, changes: Sequence[RecordChange]) -> None:
-        for change in changes:
+    def _send_letters(self, changes: Sequence[AnyChange]) -> None:
+        for change in [part for each in changes if each.has_dead_letters for part in each.parts()]:
             for first, last, cause in change.dead_letters():
                 letter_id = self._take_id()
                 size = 1 if change.whole else last - first + 1
