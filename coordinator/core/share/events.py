@@ -36,6 +36,7 @@ from rejoin.protocol.unvalidated import unvalidated
 
 _WORDS: Final = {int(each): each.name.lower() for each in AcknowledgeType}
 _ARCHIVED_BY: Final = {int(AcknowledgeType.GAP): GAP, int(AcknowledgeType.REJECT): REJECT}
+_RELEASED: Final = bytes((AcknowledgeType.RELEASE,))
 _CLASSES: Final[dict[Reported, type[Event]]] = {
     Reported.ACQUIRED: ShareRecordsAcquired,
     Reported.ACKNOWLEDGED: ShareRecordsAcknowledged,
@@ -145,15 +146,22 @@ class RecordsEvents:
 
     def counts(self) -> dict[type[Event], int]:
         """How many events of each class there are."""
-        found: dict[type[Event], int] = {}
+        found: dict[Reported, int] = {}
+        archived = 0
         for report in self._reports:
-            kinds, event = report.kinds, _CLASSES[report.kind]
-            runs = [kind for kind, _ in groupby(kinds)] if len(kinds) > 1 else kinds
-            found[event] = found.get(event, 0) + (len(runs) or 1)
-            for kind in runs:
-                if kind in _ARCHIVED_BY or (report.word and kind == AcknowledgeType.RELEASE):
-                    found[ShareRecordsArchived] = found.get(ShareRecordsArchived, 0) + 1
-        return found
+            kinds, reported = report.kinds, report.kind
+            if len(kinds) <= 1:
+                found[reported] = found.get(reported, 0) + 1
+                archived += bool(kinds) and (kinds[0] in _ARCHIVED_BY or (bool(report.word) and kinds == _RELEASED))
+                continue
+            runs = bytes([kind for kind, _ in groupby(kinds)])
+            found[reported] = found.get(reported, 0) + len(runs)
+            archived += sum([runs.count(kind) for kind in _ARCHIVED_BY])
+            if report.word:
+                archived += runs.count(_RELEASED)
+        if archived:
+            found[Reported.ARCHIVED] = found.get(Reported.ARCHIVED, 0) + archived
+        return {_CLASSES[reported]: count for reported, count in found.items()}
 
     def events(self) -> list[Event]:
         """The events, in order. Models are made unvalidated."""

@@ -292,9 +292,16 @@ class MemberChanges:
 
     def _report_scattered(self, change: ScatteredChange, records: RecordStates, kinds: bytearray) -> None:
         """Report acknowledgements of single records."""
-        first, held = change.batch.first, records.locks
+        first, held, member, now = change.batch.first, records.locks, self._member, self._now
+        lock, since = NO_LOCK, now
         for at, count, kind in zip(change.places, change.counts, kinds, strict=True):
-            self._report(first + at, first + at, count, _ONE[kind], self._since(held[at]))
+            if held[at] != lock:
+                lock = held[at]
+                since = self._since(lock)
+            word = DELIVERY_LIMIT if count >= self.limit else ""
+            offset = first + at
+            report = RunReport(Reported.ACKNOWLEDGED, offset, offset, count, member, word, since, now, _ONE[kind])
+            add_report(self.reports, report)
 
     def _report(self, first: int, last: int, count: int, kinds: bytes, since: Millis) -> None:
         """Report acknowledgements of neighbours of equal count."""

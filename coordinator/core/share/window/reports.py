@@ -5,7 +5,7 @@ Neighbours of which everything is equal are one report. The window adds to the l
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from enum import IntEnum, auto
 from typing import Final, NamedTuple
 
 from rejoin.coordinator.core.inputs import Millis
@@ -25,7 +25,7 @@ SESSION_EVICTED: Final = "session-evicted"
 """Why records are released."""
 
 
-class Reported(Enum):
+class Reported(IntEnum):
     """The kinds of reports. The word in brackets is what ``RunReport.word`` says."""
 
     ACQUIRED = auto()

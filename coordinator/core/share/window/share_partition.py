@@ -53,6 +53,7 @@ from rejoin.coordinator.core.share.window.reports import (
     SESSION_CLOSED,
     Reported,
     RunReport,
+    add_report,
 )
 from rejoin.coordinator.core.share.window.values import (
     Acquired,
@@ -129,8 +130,9 @@ class SharePartition:
 
     def report_acquired(self, member_id: str, rows: Sequence[AcquiredRow]) -> None:
         """Report records that a response gives to a member."""
+        reports = self._window.reports
         for first, last, count in rows:
-            self._window.report(Reported.ACQUIRED, first, last, count, member=member_id)
+            add_report(reports, RunReport(Reported.ACQUIRED, first, last, count, member_id))
 
     # --- loading
 
