@@ -10,6 +10,7 @@ from rejoin.client.log_writer.java_share import JavaShareLog
 from rejoin.client.log_writer.javascript_and_go import FranzGoLog, KafkaJSLog, SaramaLog
 from rejoin.client.log_writer.python import AiokafkaLog, KafkaPythonLog
 from rejoin.client.log_writer.rdkafka import DefaultRdkafkaLog, RdkafkaLog
+from rejoin.client.log_writer.rdkafka_share import DefaultRdkafkaShareLog, RdkafkaShareLog
 from rejoin.client.log_writer.writer import ClientLog
 from rejoin.journal.kafka_logs.template import Version
 
@@ -24,7 +25,11 @@ LIBRARIES: Final[Mapping[str, tuple[type[ClientLog], tuple[Version, ...]]]] = {
     "sarama": (SaramaLog, ((1, 61),)),
 }
 """Each with the versions in which its lines differ."""
-SHARE: Final[Mapping[str, type[ClientLog]]] = {"java": JavaShareLog}
+SHARE: Final[Mapping[str, type[ClientLog]]] = {
+    "java": JavaShareLog,
+    "rdkafka": DefaultRdkafkaShareLog,
+    "rdkafka-debug": RdkafkaShareLog,
+}
 """Libraries whose share consumers' lines are known."""
 STATIC: Final = frozenset({"java", "rdkafka-debug", "franz-go"})
 """Libraries whose lines show static members."""

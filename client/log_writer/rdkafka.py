@@ -18,7 +18,7 @@ from rejoin.journal.kafka_logs.clients.errors import WORDS
 from rejoin.journal.kafka_logs.clients.rdkafka import RDKAFKA_LINES
 from rejoin.journal.kafka_logs.template import Template
 
-_SEVERITY: Final = {"MAXPOLL": 4, "SESSTMOUT": 4, "FATAL": 1, "PARTCNT": 6}
+_SEVERITY: Final = {"MAXPOLL": 4, "SESSTMOUT": 4, "SHARECONSUMER": 4, "FATAL": 1, "PARTCNT": 6}
 _DEBUG: Final = 7
 
 
@@ -69,9 +69,9 @@ class RdkafkaLog(ClientLog):
             case events.GroupSynced():
                 yield "group_synced", "", {"rest": "36 bytes of MemberState data)"}
             case events.PartitionsAssigned():
-                yield from _each("partition_added", event.partitions)
+                yield from each_partition("partition_added", event.partitions)
             case events.PartitionsRevoked() | events.PartitionsLost():
-                yield from _each("partition_removed", event.partitions)
+                yield from each_partition("partition_removed", event.partitions)
             case _:
                 yield from self._of_the_end(event)
 
@@ -115,6 +115,7 @@ def _with_offsets(positions: events.Offsets) -> list[tuple[str, int]]:
     return [(topic, number) for topic, numbers in positions.items() for number in numbers]
 
 
-def _each(kind: str, partitions: dict[str, list[int]]) -> Iterator[Line]:
+def each_partition(kind: str, partitions: dict[str, list[int]]) -> Iterator[Line]:
+    """A line for each partition."""
     for topic, number in pairs(partitions):
         yield kind, "", {"topic": topic, "number": number}

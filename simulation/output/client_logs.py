@@ -47,7 +47,8 @@ def not_logged(library: str, scenario: Scenario) -> str | None:
     for name, group in scenario.groups.items():
         if is_share_group(group):
             if library not in SHARE:
-                return f"group {name} is a share group, whose consumers {library} does not log; expected java"
+                known = ", ".join(SHARE)
+                return f"group {name} is a share group, whose consumers {library} does not log; expected one of {known}"
             continue
         if "consumer" in protocols_of(scenario, name):
             return (

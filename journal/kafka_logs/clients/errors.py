@@ -61,7 +61,7 @@ _PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
             r"[Ii]nvalid session timeout",
             r"session timeout is (?:not within the|outside the allowed) range",
         ),
-        "FENCED_MEMBER_EPOCH": (r"because epoch \S+ is fenced",),
+        "FENCED_MEMBER_EPOCH": (r"because epoch \S+ is fenced", r"member epoch is fenced"),
         "STALE_MEMBER_EPOCH": (r"stale member epoch",),
         "UNKNOWN_MEMBER_ID": (
             r"not aware of this member",

@@ -69,7 +69,23 @@ RDKAFKA_LINES: Final[tuple[Template, ...]] = (
         "ERROR: ~(?=Broker: (?:Group authoriz|Inconsistent group|Invalid session|Static consumer fenced))~{problem}",
         "name",
     ),
+    # What a share consumer logs by default, beside late polls.
+    _line("remark", 'SHARECONSUMER: The share consumer is in "Preview" {rest}', "share-preview"),
     # --- with debug=cgrp
+    # Each heartbeat of a member of a share group; librdkafka does not log the epoch of an answer.
+    _line(
+        "epoch_sent",
+        'SHAREHEARTBEAT: {coordinator?}: ShareGroupHeartbeat of group id "{group_id?}", member id "{member?}", '
+        "member epoch {member_epoch}, {rest}",
+    ),
+    _line(
+        "remark",
+        'SHAREHEARTBEAT: {coordinator?}: ShareGroupHeartbeat version {version} for group "{group_id?}", {rest}',
+        "share-heartbeat",
+    ),
+    _line(
+        "heartbeat_failed", "HEARTBEAT: ShareGroupHeartbeat failed due to: {problem}: will rejoin the group", "share"
+    ),
     _line("consumer_started", "INIT: librdkafka {rest}"),
     # How many topics there are stands there, and not which.
     _line("subscribing", f"SUBSCRIBE: {_GROUP}: subscribe to new subscription of {{count}} topics (join{{rest}}"),

@@ -80,7 +80,8 @@ class ObservedCluster:
         for topic, before, after in values.get("grown", ()):
             more = {"topic": topic, "before": before, "after": after}
             self._grown.setdefault((topic, after), replace(statement, values=values | more))
-        if kind == "partitions_assigned":
+        # Members of a share group have some of the partitions, which says nothing of the topic.
+        if kind == "partitions_assigned" and values.get("group_protocol") != "share":
             number = int(values.get("generation") or 0)
             for topic, partition in values["partitions"]:
                 self._assigned.setdefault(topic, {}).setdefault(partition, (number, statement))

@@ -228,7 +228,14 @@ def _of_rdkafka(record: ClientRecord) -> ClientMessage | None:
     if match is None:
         is_signed = _SIGNED_BY_RDKAFKA.search(record.text) is not None
         return ClientMessage(RDKAFKA, "", record.text) if is_signed else None
-    return known_or_of_a_group(of_rdkafka(match["text"], match["client"]))
+    found = of_rdkafka(match["text"], match["client"])
+    if _OF_SHARE_CONSUMERS.match(found.text) is not None:
+        found = replace(found, values={**found.values, "group_protocol": "share"})
+    return known_or_of_a_group(found)
+
+
+_OF_SHARE_CONSUMERS: Final = re.compile(r"The share consumer is in |(?:\S+: )?ShareGroupHeartbeat ")
+"""Beginnings of lines that only share consumers of librdkafka log."""
 
 
 def of_rdkafka(text: str, client_id: str | None) -> ClientMessage:

@@ -387,8 +387,12 @@ _FRANZ_PARTITIONS: Final = re.compile(r"([^\s,\[\]]+)\[((?:\d{1,9}\b ?)*)\]")
 
 
 def _epoch(consumer: LoggedConsumer, values: dict[str, Any], statement: Statement) -> Iterator[Statement]:
-    """An answer to a heartbeat of the consumer protocol, of which only those with another epoch say anything."""
+    """A heartbeat with the member's epoch, or the answer to one: only those with another epoch say anything."""
     epoch, before = int(values["member_epoch"]), consumer.generation
+    if epoch == 0 and statement.kind == "epoch_sent":
+        # A member that asks to join, for the first time or again.
+        consumer.member, consumer.generation = values["member"], -1
+        return
     if epoch == before:
         return
     consumer.member, consumer.generation = values["member"], epoch
@@ -472,6 +476,7 @@ _SPECIAL: Final[dict[str, Callable[[LoggedConsumer, dict[str, Any], Statement], 
     "reconciling": _reconciling,
     "member_state": _modern,
     "epoch": _epoch,
+    "epoch_sent": _epoch,
     "partition_added": _one_partition,
     "partition_removed": _one_partition,
     "session_begun": _session_begun,

@@ -1,4 +1,4 @@
-"""The logs of Java's share consumers, of 4.4: what they say of members, and what follows from none of them."""
+"""The logs of share consumers of Java 4.4 and librdkafka 2.16: what they say of members, and what follows from none."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import pytest
 
 from benchmarks.recovered.from_written_client_logs import BASE_MS
 from rejoin.client.log_writer.java_share import JavaShareLog
+from rejoin.client.log_writer.rdkafka_share import RdkafkaShareLog
 from rejoin.journal.events.client import (
     ConsumerClosed,
     ConsumerEvent,
     CoordinatorFound,
     GroupJoined,
     GroupLeft,
+    HeartbeatFailed,
     PartitionsAssigned,
     PartitionsRevoked,
     Subscribing,
@@ -140,19 +142,63 @@ events:
 """
 
 
-def test_share_consumers_of_a_simulation_log_what_became_of_them(tmp_path: Path) -> None:
+OF_A_LATE_POLL: Final = {"max-poll-exceeded": "workers-3 did not poll in time, once"}
+OF_BOTH: Final = OF_A_LATE_POLL | {"session-expired": "workers-2 lost its session, once"}
+
+
+@pytest.mark.parametrize(
+    ("library", "findings"), [("java", OF_BOTH), ("rdkafka-debug", OF_BOTH), ("rdkafka", OF_A_LATE_POLL)]
+)
+def test_share_consumers_of_a_simulation_log_what_became_of_them(
+    library: str, findings: dict[str, str], tmp_path: Path
+) -> None:
     scenario = scenario_from(PLAYED)
-    assert not_logged("java", scenario) is None
-    assert "share group" in (not_logged("rdkafka", scenario) or "")
-    logs = ClientLogs("java")
+    assert not_logged(library, scenario) is None
+    logs = ClientLogs(library)
     play(scenario, listeners=[SelectiveListener(logs.on_event, LOGGED_EVENTS)])
     logs.write(tmp_path)
     events = events_of_logs(sorted((tmp_path / "workers").iterdir()))
+    rows = events.to_pylist()
     # A member that joins again keeps its id; a process that starts again has another.
-    came = [row["client_id"] for row in events.to_pylist() if row["event"] == "member_joined"]
-    assert sorted(came) == ["workers-1", "workers-1", "workers-2", "workers-3"]
-    found = {row["finding"]: row["title"] for row in findings_of(events)}
-    assert found == {
-        "max-poll-exceeded": "workers-3 did not poll in time, once",
-        "session-expired": "workers-2 lost its session, once",
-    }
+    came = [row["client_id"] for row in rows if row["event"] == "member_joined"]
+    known = [] if library == "rdkafka" else ["workers-1", "workers-1", "workers-2", "workers-3"]
+    assert sorted(came) == known
+    assert "rebalance_started" not in {row["event"] for row in rows}
+    assert {row["finding"]: row["title"] for row in findings_of(events)} == findings
+
+
+def test_a_library_without_a_share_consumer_logs_none() -> None:
+    assert "share group" in (not_logged("kafka-python", scenario_from(PLAYED)) or "")
+
+
+OF_RDKAFKA: Final = FOLDER / "librdkafka-debug.log"
+
+
+def test_librdkafkas_heartbeats_show_members_and_epochs() -> None:
+    rows = events_of_logs([OF_RDKAFKA]).to_pylist()
+    members = [(row["event"], row["kind"], row["cause"]) for row in rows if row["event"].startswith("member_")]
+    assert members == [("member_joined", "share", None), ("member_removed", None, "left")]
+    assert not {"rebalance_started", "rebalance_completed", "topic_grown"} & {row["event"] for row in rows}
+    assert [row["generation"] for row in rows if row["event"] == "generation_joined"] == [7, 16]
+    assert [row["error"] for row in rows if row["event"] == "heartbeat_failed"] == ["UNKNOWN_MEMBER_ID"]
+
+
+def test_librdkafka_logs_late_polls_alone_by_default() -> None:
+    rows = events_of_logs([FOLDER / "librdkafka.log"]).to_pylist()
+    assert [(row["event"], row["timeout_ms"]) for row in rows] == [("poll_timeout_exceeded", 6_000)]
+
+
+def forms_of_rdkafka(lines: list[str]) -> set[str]:
+    """Facilities and texts, without numbers, names and addresses."""
+    parts = [line.split("|", 4) for line in lines]
+    texts = [(each[2], each[4].partition("]: ")[2] or each[4]) for each in parts]
+    named = r'"[^"]*"|(?:\S+/)?-?\d+(?=:)|(?<=add )\S+|(?<=delete )\S+|(?<=waiting for ).*(?= before)|-?\d+ -> \d+'
+    return {f"{facility} {re.sub(r'[0-9]+', 'N', re.sub(named, '_', text))}" for facility, text in texts}
+
+
+def test_lines_written_for_librdkafka_have_the_form_of_recorded_ones() -> None:
+    log = RdkafkaShareLog("worker-1", "billing")
+    written = [line for event in LIFE for line in log.lines(event, BASE_MS)]
+    written += log.lines(HeartbeatFailed(problem="UNKNOWN_MEMBER_ID", **MEMBER), BASE_MS)
+    recorded = forms_of_rdkafka([line for line in OF_RDKAFKA.read_text().splitlines() if line.startswith("%")])
+    assert forms_of_rdkafka(written) - recorded == set()
