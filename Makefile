@@ -144,7 +144,8 @@ fuzz: setup
 
 # Random, cut and changed frames to the listener of Kafka's protocol, with a group and a log beside them; EXAMPLES=1000000.
 fuzz-frames: setup
-	REJOIN_FUZZ_FRAMES=$(EXAMPLES) REJOIN_FUZZ_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/service/kafka/test_fuzz_frames.py -s
+	REJOIN_FUZZ_FRAMES=$(EXAMPLES) REJOIN_FUZZ_SEED=$(SEED) $(RUN) -m pytest -s tests/coordinator/service/kafka/test_fuzz_frames.py \
+		tests/coordinator/core/groups/streams/test_changed_requests.py
 
 # Random requests of every version of every API, and what they cost in steps and memory; EXAMPLES=20.
 .PHONY: request-costs

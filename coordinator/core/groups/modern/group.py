@@ -22,6 +22,7 @@ class EpochMember(Protocol):
     """A member of such a group. Metadata and current assignment are replaced, never changed."""
 
     member_id: str
+    number: int
     metadata: Any
     current: Any
     """It has the member's ``epoch``."""

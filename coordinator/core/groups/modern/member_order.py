@@ -7,7 +7,7 @@ TimelineHashMap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -46,6 +46,18 @@ class MemberOrder:
     def next_number(self) -> int:
         self._numbered += 1
         return self._numbered
+
+    def restoring(self, number: int | None, undo: Callable[[], object]) -> Callable[[], object]:
+        """The undoing of a change of a member, which then has its number again, and the table its size."""
+        before = (self.capacity, self._numbered)
+
+        def restore() -> None:
+            if number is not None:
+                self._numbered = number - 1
+            undo()
+            self.capacity, self._numbered = before
+
+        return restore
 
     def grow(self, members: int) -> None:
         """A member is put into the table, again or for the first time, beside so many that are in it."""

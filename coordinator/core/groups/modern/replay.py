@@ -144,12 +144,14 @@ class ModernReplay(ABC, Generic[G]):
         if known is None or member is None:
             return nothing_to_undo
         undo = self._restoring(known, key.member_id, member.metadata, member.current)
+        undo = known.member_order.restoring(member.number, undo)
         known.set_metadata(key.member_id, None)
         return undo
 
     def _set_metadata(self, group: G, member_id: str, value: Any) -> Undo:
         member: EpochMember | None = group.members.get(member_id)
         undo = self._restoring(group, member_id, None if member is None else member.metadata, None)
+        undo = group.member_order.restoring(None, undo)
         group.set_metadata(member_id, self._metadata_of(value))
         return undo
 
@@ -182,8 +184,9 @@ def _set_current(group: ModernGroup[Any, Any], member_id: str, current: object) 
         undo = partial(group.set_metadata, member_id, None)
     else:
         undo = partial(group.set_current, member_id, member.current)
+    restore = group.member_order.restoring(None, undo)
     group.set_current(member_id, current)
-    return undo
+    return restore
 
 
 def _restore(group: ModernGroup[Any, Any], member_id: str, metadata: object | None, current: object | None) -> None:

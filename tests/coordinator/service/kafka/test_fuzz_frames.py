@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,10 +41,12 @@ from rejoin.protocol.messages.records.list_offsets import (
     ListOffsetsTopic,
 )
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from rejoin.protocol.messages.transactions.write_txn_markers import WriteTxnMarkersRequest
 from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, DEFINED
 from rejoin.protocol.wire.codec import codec_of, read_request_header
 from rejoin.protocol.wire.record_batch import HEADER_SIZE, parse_header
+from tests.coordinator.core.groups.streams.test_broker_scripts import scripts
 from tests.coordinator.core.partitions.real_topic import batch
 from tests.protocol.wire.messages import random_message
 
@@ -230,8 +233,18 @@ def noise(dice: random.Random) -> bytes:
     return data if dice.random() < 0.3 else struct.pack(">i", len(data)) + data
 
 
+@cache
+def streams_frames() -> list[bytes]:
+    """Requests that were recorded on a broker with streams groups."""
+    bodies = [bytes.fromhex(step["request_hex"]) for each in scripts() for step in each["steps"] if "body" in step]
+    return [struct.pack(">i", len(body)) + body for body in bodies]
+
+
 def some_frame(dice: random.Random) -> bytes:
     kind = dice.random()
+    if kind < 0.05:
+        frame = dice.choice(streams_frames())
+        return frame if dice.random() < 0.3 else mutated(frame, dice)
     if kind < 0.4:
         return request_frame(dice)
     if kind < 0.7:
@@ -272,6 +285,9 @@ def is_unexpected_to_kafka(request: Any) -> bool:
     if isinstance(request, JoinGroupRequest):
         # A subscription that cannot be read, for a group of the consumer protocol.
         return bool(request.protocols) and not _is_subscription(request.protocols[0].metadata)
+    if isinstance(request, StreamsGroupHeartbeatRequest):
+        # Two of one id in a topology, and endpoints in a group whose topics are not all there.
+        return True
     if isinstance(request, FetchRequest):
         # A negative size, of a partition that has something to read.
         partitions = [partition for topic in request.topics for partition in topic.partitions]
