@@ -11,6 +11,7 @@ from rejoin.journal.events.base import Event
 from rejoin.journal.events.simulation import RunEnded
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
+from rejoin.protocol.messages.groups.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsTopology
 from rejoin.protocol.messages.topics.create_topics import CreateTopicsRequest
 from rejoin.protocol.streams.tasks import TaskIds, TaskOffset
@@ -238,6 +239,34 @@ def topics_refused(node: RecordedStreams) -> None:
     """The changelog is to have more replicas than there are brokers."""
     node.starts("a", topology=word_count(info(COUNTS, replicas=7)))
     node.rounds(2)
+
+
+def invalid_topology(node: RecordedStreams) -> None:
+    """A repartition topic is read, and no part of the topology writes it."""
+    unwritten = subtopology(0, source_topics=("lines",), repartition_source_topics=(info("app-nowhere-repartition"),))
+    node.starts("a", topology=StreamsTopology(epoch=0, subtopologies=(unwritten,)))
+
+
+def full(node: RecordedStreams) -> None:
+    """A third thread starts."""
+    two_threads(node)
+    node.starts("c")
+
+
+def another_type(node: RecordedStreams) -> None:
+    """Members of the consumer protocol have the application's id."""
+    node.ask(
+        ConsumerGroupHeartbeatRequest(
+            group_id=GROUP,
+            member_id="consumer",
+            member_epoch=0,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=("lines",),
+            topic_partitions=(),
+        ),
+        1,
+    )
+    node.starts("a")
 
 
 def turned_off(node: RecordedStreams) -> None:

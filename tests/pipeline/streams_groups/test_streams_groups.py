@@ -117,6 +117,10 @@ LIVES: dict[str, tuple[Life, dict[str, Any], list[str]]] = {
     "a standby that is never ready": (lives.standby_never_ready, STANDBY, ["streams-standby-never-ready"]),
     "a standby that catches up": (lambda node: lives.standby_never_ready(node, 14_000), STANDBY, []),
     "a changelog with too many replicas": (lives.topics_refused, {}, ["streams-internal-topics-not-created"]),
+    "a topology that cannot run": (lives.invalid_topology, {}, ["streams-topology-invalid"]),
+    "a full group": (lives.full, {"group_streams_max_size": 2}, ["streams-group-full"]),
+    "a group with room for the third thread": (lives.full, {"group_streams_max_size": 3}, []),
+    "a group of consumers": (lives.another_type, {}, ["streams-group-of-another-type"]),
     "streams groups that are off": (
         lives.turned_off,
         {"group_coordinator_rebalance_protocols": "classic,consumer"},

@@ -45,7 +45,9 @@ def slow_restoration(causes: Causes) -> Iterator[Finding]:
         slow,
         setting="num.standby.replicas",
         advice="With num.standby.replicas=1 or more, another instance has a copy of the state, and a task that moves "
-        "restores only the end of its changelog. Keep state.dir on a disk that survives restarts; with "
+        "restores only the end of its changelog. With group.protocol=streams the client ignores this setting: set "
+        "streams.num.standby.replicas for the group, or group.streams.num.standby.replicas for all groups of the "
+        "brokers. Keep state.dir on a disk that survives restarts; with "
         "group.instance.id and a longer session.timeout.ms, a restart moves no task.",
         numbers={"times": len(slow), "longest_ms": most, "tasks": len(tasks)},
         severity=MEDIUM if most >= LONG_MS else LOW,
