@@ -147,8 +147,7 @@ class Feed:
     def _read(self, indices: Iterable[int]) -> list[FeedRow]:
         entries, first = self._entries, self._head - len(self._entries) + 1
         return [
-            entry if type(entry := entries[index]) is FeedRow else entry.row(first + index)  # type: ignore[union-attr]
-            for index in indices
+            entry if isinstance(entry := entries[index], FeedRow) else entry.row(first + index) for index in indices
         ]
 
     async def wait(self, after: int) -> None:

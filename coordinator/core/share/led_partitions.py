@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from rejoin.coordinator.core.fetch.logs import ReadableLogs, ReadablePartition
 from rejoin.coordinator.core.fetch.synthetic import SyntheticBatches
@@ -229,7 +229,7 @@ class LedSharePartitions:
         self.carry_out(led)
 
     def _call_ended(self, led: LedSharePartition, effect: CallEnded) -> None:
-        on_end: OnAcknowledged = effect.call  # type: ignore[assignment]
+        on_end = cast(OnAcknowledged, effect.call)
         if effect.error in FENCING_ERRORS:
             self.throw_out(led, effect.error)
         on_end(effect.error, breaks_request=effect.breaks_request)

@@ -6,7 +6,7 @@ from rejoin.coordinator.core.groups.consumer.model.group import ConsumerGroup
 from rejoin.coordinator.core.groups.consumer.model.member import ConsumerMember
 from rejoin.coordinator.core.groups.consumer.progress import GroupProgress
 from rejoin.coordinator.core.groups.modern.metadata import named_partitions
-from rejoin.coordinator.core.groups.timers import named_deadlines
+from rejoin.coordinator.core.groups.modern.view import group_fields
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.runtime.timers import Deadlines
 from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView
@@ -17,25 +17,11 @@ def of_consumer_group(
 ) -> ConsumerGroupView:
     """A consumer group as it is in memory, which may be ahead of its log."""
     return ConsumerGroupView(
-        group_id=group.group_id,
-        partition=group.partition.partition,
-        state=group.state,
-        previous_state=group.previous_state,
-        state_since=group.state_since,
-        generation=group.epoch,
-        group_epoch=group.epoch,
-        assignment_epoch=group.assignment_epoch,
-        protocol_type=group.protocol_type,
-        protocol=assignor,
-        leader=None,
+        **group_fields(group, assignor, deadlines),
         members=[_of_consumer_member(each, group, session_timeout_ms, deadlines) for each in group.members.values()],
-        pending_members=[],
-        pending_sync=[],
         subscribed_topics=sorted(group.subscriptions.topics),
-        new_member_added=False,
         rebalance_cause=None if progress.rebalance is None else progress.rebalance.cause.cause,
         rebalances=progress.rebalances,
-        deadlines=named_deadlines(group.partition, group.group_id, deadlines),
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, named_partitions
+from rejoin.coordinator.core.groups.modern.view import group_fields
 from rejoin.coordinator.core.groups.share.assignor import SIMPLE
 from rejoin.coordinator.core.groups.share.model.group import ShareGroup
 from rejoin.coordinator.core.groups.share.model.member import ShareMember
-from rejoin.coordinator.core.groups.timers import named_deadlines
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.runtime.timers import Deadlines
 from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView
@@ -17,25 +17,11 @@ def of_share_group(
 ) -> ConsumerGroupView:
     """A share group as it is in memory, which may be ahead of its log."""
     return ConsumerGroupView(
-        group_id=group.group_id,
-        partition=group.partition.partition,
-        state=group.state,
-        previous_state=group.previous_state,
-        state_since=group.state_since,
-        generation=group.epoch,
-        group_epoch=group.epoch,
-        assignment_epoch=group.assignment_epoch,
-        protocol_type=group.protocol_type,
-        protocol=SIMPLE,
-        leader=None,
+        **group_fields(group, SIMPLE, deadlines),
         members=[_of_member(each, group, topics, session_timeout_ms, deadlines) for each in group.members.values()],
-        pending_members=[],
-        pending_sync=[],
         subscribed_topics=sorted(group.topics),
-        new_member_added=False,
         rebalance_cause=None,
         rebalances=0,
-        deadlines=named_deadlines(group.partition, group.group_id, deadlines),
     )
 
 

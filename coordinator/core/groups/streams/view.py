@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from rejoin.coordinator.core.groups.modern.view import group_fields
 from rejoin.coordinator.core.groups.streams.model.group import StreamsGroup
 from rejoin.coordinator.core.groups.streams.model.member import StreamsMember
 from rejoin.coordinator.core.groups.streams.task_views import (
@@ -12,7 +13,6 @@ from rejoin.coordinator.core.groups.streams.task_views import (
     subtopology_views,
     task_views,
 )
-from rejoin.coordinator.core.groups.timers import named_deadlines
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.coordinator.core.runtime.timers import Deadlines
 from rejoin.coordinator.core.views import StreamsGroupView, StreamsMemberView
@@ -32,25 +32,11 @@ def of_streams_group(
     In short, it has its members with their tasks, and neither the list of all tasks nor the parts of the topology.
     """
     return StreamsGroupView(
-        group_id=group.group_id,
-        partition=group.partition.partition,
-        state=group.state,
-        previous_state=group.previous_state,
-        state_since=group.state_since,
-        generation=group.epoch,
-        group_epoch=group.epoch,
-        assignment_epoch=group.assignment_epoch,
-        protocol_type=group.protocol_type,
-        protocol=assignor,
-        leader=None,
+        **group_fields(group, assignor, deadlines),
         members=[_of_member(each, group, session_timeout_ms, deadlines) for each in group.members.values()],
-        pending_members=[],
-        pending_sync=[],
         subscribed_topics=[] if in_short else sorted(group.required_topics()),
-        new_member_added=False,
         rebalance_cause=None,
         rebalances=0,
-        deadlines=named_deadlines(group.partition, group.group_id, deadlines),
         topology_epoch=None if group.topology is None else group.topology.epoch,
         not_ready=not_ready(group),
         shutdown_requested_by=group.memory.shutdown_requested_by,
