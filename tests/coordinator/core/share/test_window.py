@@ -293,3 +293,52 @@ def test_batches_of_aborted_transactions_are_archived_when_they_are_acquired(one
     assert left.record_count == 8
     assert one.states() == "0-3 ACQUIRED 1 A, 4-7 ARCHIVED 1, 8-11 ACQUIRED 1 A"
     assert (one.writes, one.partition.delivery_complete_count) == ([], 4)
+
+
+# --- records of a split batch that are not next to each other
+
+
+@pytest.fixture
+def scattered() -> OnePartition:
+    """B holds 1, 3, 5 and 7 of ten records, which A has released; A still holds the others."""
+    one = OnePartition()
+    one.fetch("A", (0, 9))
+    one.acknowledge("A", *((offset, offset, (RELEASE,)) for offset in (1, 3, 5, 7)))
+    one.now = 10
+    assert one.fetch("B", (0, 9)) == [(offset, offset, 2) for offset in (1, 3, 5, 7)]
+    return one
+
+
+def test_the_one_lock_of_scattered_records_runs_out_record_by_record(scattered: OnePartition) -> None:
+    assert scattered.acknowledge("B", (1, 1, (ACCEPT,)), (5, 5, (RELEASE,))) is ErrorCode.NONE
+    scattered.now = 0
+    assert scattered.wait(LOCK_MS) == [(offset, offset) for offset in (0, 2, 4, 6, 8, 9)]
+    assert scattered.wait(9) == []
+    assert scattered.wait(1) == [(3, 3), (7, 7)]
+    assert scattered.partition.next_deadline() is None
+
+
+def test_a_write_that_fails_gives_scattered_records_back_to_their_holder(scattered: OnePartition) -> None:
+    before = scattered.states()
+    scattered.holds_back = True
+    assert scattered.acknowledge("B", (1, 1, (ACCEPT,)), (3, 3, (RELEASE,)), (5, 5, (REJECT,))) is None
+    scattered.answer(scattered.writes[-1], ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert scattered.states() == before
+    assert scattered.partition.delivery_complete_count == 0
+
+
+@pytest.mark.parametrize("wrong", [2, 3], ids=["held by another member", "twice in one request"])
+def test_one_record_that_the_member_does_not_hold_undoes_those_before(scattered: OnePartition, wrong: int) -> None:
+    before = scattered.states()
+    asked = ((1, 1, (ACCEPT,)), (3, 3, (RELEASE,)), (wrong, wrong, (ACCEPT,)))
+    assert scattered.acknowledge("B", *asked) is ErrorCode.INVALID_RECORD_STATE
+    assert scattered.states() == before
+
+
+def test_each_rejected_record_is_a_dead_letter_of_its_own(scattered: OnePartition) -> None:
+    scattered.settings.has_dead_letters = True
+    scattered.acknowledge("B", (3, 3, (REJECT,)), (5, 5, (ACCEPT,)), (7, 7, (REJECT,)))
+    assert [(each.first_offset, each.last_offset, each.delivery_count) for each in scattered.letters] == [
+        (3, 3, 2),
+        (7, 7, 2),
+    ]
