@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rejoin.conform.recordings.by_release import FieldOfRelease, ReleaseRecording
 
-_RANDOM: Final = re.compile(r"/(sequence|mixture)-")
+_RANDOM: Final = re.compile(r"/(sequence|mixture|random)-")
 _INDEX: Final = re.compile(r"\.\d+(?=\.|$)")
 
 

@@ -28,9 +28,15 @@ NOTES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
         "first one is computed (KAFKA-20268). The table has this first epoch only; further ones are counted from it.",
         "ConsumerGroupDescribe shows partitions that a member still has to revoke as assigned (KAFKA-20431).",
         "A member may commit with an older epoch for partitions that it has owned since then (KIP-1251).",
+        "Share groups have the same first epoch, 2. A group may have its own `share.delivery.count.limit`, "
+        "`share.partition.max.record.locks` and `share.renew.acknowledge.enable` (KIP-1240); before, "
+        "IncrementalAlterConfigs refused them, and what it asked for beside them, so later fetches differ.",
     ),
     ("4.3", "4.4"): (
         "The assignment epoch of a consumer group follows its group epoch when the last member goes (KAFKA-20442). "
         "Before, the empty group was left with two different epochs.",
+        "The share coordinator refuses a state epoch or leader epoch below 0. Before, InitializeShareGroupState with "
+        "state epoch -1 replaced the state.",
+        "Topics and groups have settings of dead letters (KIP-1191): before, a topic with one could not be created.",
     ),
 }

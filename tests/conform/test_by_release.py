@@ -172,6 +172,11 @@ CONSUMER_GROUPS = tuple(
     f"consumer-protocol/groups/{name}"
     for name in ("heartbeat-reconciling", "heartbeat-left", "join-none", "offsets-stable", "classic-one", "members-017")
 )
+SHARE_GROUPS = (
+    "share-groups/written/heartbeats",
+    "share-groups/written/administration",
+    "share-groups/random/random-0",
+)
 PLAYED = {
     "3.9": (
         "groups/plain/leaving/a-handed-out-id-that-was-never-used",
@@ -186,7 +191,7 @@ PLAYED = {
         "transactions/unverified/offsets-unknown",
     ),
     "4.1": CONSUMER_GROUPS,
-    "4.2": CONSUMER_GROUPS,
+    "4.2": (*CONSUMER_GROUPS, *SHARE_GROUPS),
     "4.3": CONSUMER_GROUPS,
 }
 """Scripts that are played on this broker with ``--as-kafka``, by release."""

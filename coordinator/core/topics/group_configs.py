@@ -24,6 +24,7 @@ from rejoin.coordinator.core.groups.streams import group_settings as streams
 from rejoin.coordinator.core.topics.config_entries import ConfigEntry, ConfigValueSource
 from rejoin.coordinator.core.topics.configs import ConfigDef, ConfigError, ConfigSource, ConfigType, parsed, shown
 from rejoin.coordinator.core.topics.node_configs import of_setting
+from rejoin.protocol.brokers.releases import has_reached
 from rejoin.protocol.units import iso_duration_ms
 
 NUMBERS: Final = (
@@ -43,11 +44,16 @@ SESSIONS: Final = tuple(
 """Session timeouts, each with the heartbeat interval that must be shorter."""
 
 
+SINCE_4_3: Final = (share.DELIVERY_LIMIT.name, share.RECORD_LOCKS.name, RENEW_ENABLE)
+"""Settings of share groups that no group has before. Kafka: KIP-1240."""
+
+
 def group_definitions(settings: Settings) -> dict[str, ConfigDef]:
     """The settings of groups, by name."""
     numbers = (_number(settings, number) for number in NUMBERS)
     others = (*_of_share_groups(settings), *_of_streams_groups(settings))
-    return {definition.name: definition for definition in (*numbers, *others)}
+    later = () if has_reached(settings.emulator_as_kafka, "4.3") else SINCE_4_3
+    return {definition.name: definition for definition in (*numbers, *others) if definition.name not in later}
 
 
 def _number(settings: Settings, number: GroupNumber) -> ConfigDef:

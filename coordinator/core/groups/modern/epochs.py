@@ -8,12 +8,14 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from rejoin.coordinator.core.inputs import Millis
+from rejoin.protocol.brokers.releases import has_reached
 
 JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 
 FIRST_EPOCH: Final = 1
 """The epochs of a group that is not written yet. The first that a member's request writes is 2."""
+FORMER_FIRST_EPOCH: Final = 0
 
 NO_EPOCH: Final = -1
 
@@ -22,6 +24,11 @@ REFRESH_MS: Final = 2**31 - 1
 
 PartitionsByTopicId: TypeAlias = Mapping[str, frozenset[int]]
 """Partitions by topic id."""
+
+
+def first_epoch(release: str) -> int:
+    """The epochs of an unwritten group in a release; empty: the newest. Kafka: 1 since 4.3 (KAFKA-20268)."""
+    return FIRST_EPOCH if has_reached(release, "4.3") else FORMER_FIRST_EPOCH
 
 
 class SubscriptionKind(StrEnum):

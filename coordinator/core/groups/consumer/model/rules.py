@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from rejoin.coordinator.core.groups.modern.epochs import FIRST_EPOCH
+from rejoin.coordinator.core.groups.modern.epochs import FIRST_EPOCH, first_epoch
 from rejoin.protocol.brokers.releases import has_reached
-
-FORMER_FIRST_EPOCH: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +15,7 @@ class ConsumerGroupRules:
     """The rules of the newest release, or of an older one."""
 
     first_epoch: int = FIRST_EPOCH
-    """Epoch of a group that is not written yet. Kafka: 1 since 4.3, so that 2 is the first (KAFKA-20268)."""
+    """Epoch of a group that is not written yet."""
     rests_when_empty: bool = True
     """Whether the assignment epoch follows when the last member goes. Kafka: since 4.4 (KAFKA-20442)."""
     shows_pending: bool = True
@@ -40,7 +38,7 @@ def rules_of(release: str) -> ConsumerGroupRules:
     """The rules of a release; empty: the newest."""
     since_4_2, since_4_3, since_4_4 = (has_reached(release, each) for each in ("4.2", "4.3", "4.4"))
     return ConsumerGroupRules(
-        first_epoch=FIRST_EPOCH if since_4_3 else FORMER_FIRST_EPOCH,
+        first_epoch=first_epoch(release),
         rests_when_empty=since_4_4,
         shows_pending=since_4_3,
         commits_by_partition=since_4_3,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from rejoin.coordinator.core.groups.group import Committer, RetentionStart
 from rejoin.coordinator.core.groups.modern.epochs import (
+    FIRST_EPOCH,
     PartitionsByTopicId,
     SubscriptionKind,
 )
@@ -31,6 +32,8 @@ from rejoin.protocol.types import TopicPartition
 class ShareGroup(ModernGroup[ShareMember, PartitionsByTopicId]):
     """A group whose members share partitions."""
 
+    first_epoch: int = FIRST_EPOCH
+    """Epoch of the group while nothing of it is written."""
     topics: dict[str, int] = field(default_factory=dict)
     """How many members name each topic."""
     state_partitions: StatePartitions | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from rejoin.coordinator.core.groups.modern.epochs import FIRST_EPOCH, PartitionsByTopicId
+from rejoin.coordinator.core.groups.modern.epochs import PartitionsByTopicId
 from rejoin.coordinator.core.groups.modern.records import PartRecords, assignment_epoch
 from rejoin.coordinator.core.groups.share.model.group import ShareGroup
 from rejoin.coordinator.core.groups.share.model.member import (
@@ -114,10 +114,10 @@ def group_records(group: ShareGroup) -> list[ShareGroupRecord]:
         for each in members
         if each.metadata is not NEW_METADATA
     ]
-    if group.epoch > FIRST_EPOCH:
+    if group.epoch > group.first_epoch:
         records.append(epoch_record(group_id, group.epoch, group.metadata_hash))
     records += [target_record(group_id, member_id, target) for member_id, target in group.targets.items()]
-    if group.targets or group.assignment_epoch > FIRST_EPOCH:
+    if group.targets or group.assignment_epoch > group.first_epoch:
         records.append(target_epoch_record(group_id, group.assignment_epoch, group.assignment_at))
     records += [
         current_record(group_id, each.member_id, each.current)

@@ -7,6 +7,7 @@ from typing import Any
 
 from rejoin.coordinator.core.groups.group import Group
 from rejoin.coordinator.core.groups.modern.changes import Undo, nothing_to_undo
+from rejoin.coordinator.core.groups.modern.epochs import first_epoch
 from rejoin.coordinator.core.groups.modern.replay import ModernReplay
 from rejoin.coordinator.core.groups.share.model.group import ShareGroup
 from rejoin.coordinator.core.groups.share.model.member import RELEASED
@@ -28,7 +29,10 @@ class ShareReplay(ModernReplay[ShareGroup]):
         self._by_type[ShareGroupStatePartitionMetadataRecord] = self._state_partitions
 
     def new_group(self, group_id: str) -> ShareGroup:
-        return ShareGroup(group_id=group_id, partition=self._partition)
+        first = first_epoch(self._ctx.settings.emulator_as_kafka)
+        return ShareGroup(
+            group_id=group_id, partition=self._partition, epoch=first, assignment_epoch=first, first_epoch=first
+        )
 
     def repair(self, group_id: str) -> None:
         """A change has failed behind which others were made: the next request has all assigned anew."""
