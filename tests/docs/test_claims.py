@@ -1,5 +1,5 @@
-"""docs/claims.md has each statement of the articles in their order, and those about share groups, with a verdict and
-tests that are there."""
+"""docs/claims.md has each statement of the articles in their order, and those about share groups and streams groups,
+with a verdict and tests that are there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.paths import ROOT, TRANSCRIPTS
 
 STATEMENTS: Final = [
     f"{article}{number}"
-    for article, most in (("A", 16), ("B", 3), ("C", 24), ("D", 22), ("S", 11))
+    for article, most in (("A", 16), ("B", 3), ("C", 24), ("D", 22), ("S", 11), ("K", 12))
     for number in range(1, most + 1)
 ]
 _ROW: Final = re.compile(r"^\| ([A-Z]\d+) \|(.*)\|(.*)\|(.*)\|(.*)\|$", re.MULTILINE)
