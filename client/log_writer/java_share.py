@@ -63,27 +63,27 @@ class JavaShareLog(JavaLog):
             case events.CoordinatorLost():
                 yield "coordinator_lost", "", {"problem": event.cause}
             case events.GroupJoined():
-                yield from _states(event.member_id, 0, self._out, "JOINING")
-                yield from _states(event.member_id, event.generation, "JOINING", "STABLE")
+                yield from member_states(event.member_id, 0, self._out, "JOINING")
+                yield from member_states(event.member_id, event.generation, "JOINING", "STABLE")
             case events.PartitionsAssigned() if event.partitions:
                 yield from self._reconciled(event, tuple(sorted({*self._owned, *_names(event.partitions)})))
             case events.PartitionsRevoked() if event.partitions:
                 given_up = _names(event.partitions)
                 yield from self._reconciled(event, tuple(each for each in self._owned if each not in given_up))
             case events.GroupLeft() if event.notified:
-                yield from _states(event.member_id, event.generation, "STABLE", "PREPARE_LEAVING")
-                yield from _states(event.member_id, _LEFT_EPOCH, "PREPARE_LEAVING", "LEAVING", "UNSUBSCRIBED")
+                yield from member_states(event.member_id, event.generation, "STABLE", "PREPARE_LEAVING")
+                yield from member_states(event.member_id, _LEFT_EPOCH, "PREPARE_LEAVING", "LEAVING", "UNSUBSCRIBED")
                 self._owned, self._out = (), "UNSUBSCRIBED"
             case events.HeartbeatFailed() if event.problem in _OUT_OF_THE_GROUP:
                 problem = _OUT_OF_THE_GROUP[event.problem].format(member=event.member_id, epoch=event.generation)
                 yield "heartbeat_failed", "share", {"problem": f"{problem} in 0ms: {event.problem}"}
             case events.Fenced():
-                yield from _states(event.member_id, event.generation, "STABLE", "FENCED")
+                yield from member_states(event.member_id, event.generation, "STABLE", "FENCED")
                 self._owned, self._out = (), "FENCED"
             case events.PollTimeoutExceeded():
                 yield "poll_timeout_exceeded", "", {}
-                yield from _states(event.member_id, event.generation, "STABLE", "PREPARE_LEAVING")
-                yield from _states(event.member_id, _LEFT_EPOCH, "PREPARE_LEAVING", "LEAVING", "STALE")
+                yield from member_states(event.member_id, event.generation, "STABLE", "PREPARE_LEAVING")
+                yield from member_states(event.member_id, _LEFT_EPOCH, "PREPARE_LEAVING", "LEAVING", "STALE")
                 self._owned, self._out = (), "STALE"
             case events.ConsumerClosed():
                 yield "remark", "closed", {}
@@ -98,13 +98,14 @@ class JavaShareLog(JavaLog):
             "Revoked partitions (owned - assigned):": _listed(each for each in owned if each not in wanted),
         }
         update = "".join(f"\n\t{name:42} {value}" for name, value in rows.items())
-        yield from _states(event.member_id, event.generation, "STABLE", "RECONCILING")
+        yield from member_states(event.member_id, event.generation, "STABLE", "RECONCILING")
         yield "reconciling", "", {"local_epoch": self._reconciliations, "update": f"{update}\n"}
         self._reconciliations += 1
-        yield from _states(event.member_id, event.generation, "RECONCILING", "ACKNOWLEDGING", "STABLE")
+        yield from member_states(event.member_id, event.generation, "RECONCILING", "ACKNOWLEDGING", "STABLE")
 
 
-def _states(member: str, epoch: int, *states: str) -> Iterator[Line]:
+def member_states(member: str, epoch: int, *states: str) -> Iterator[Line]:
+    """A line for each step from state to state."""
     for before, after in pairwise(states):
         yield "member_state", "", {"member": member, "member_epoch": epoch, "state_before": before, "state": after}
 

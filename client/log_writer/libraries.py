@@ -7,6 +7,7 @@ from typing import Final
 
 from rejoin.client.log_writer.java import JavaLog
 from rejoin.client.log_writer.java_share import JavaShareLog
+from rejoin.client.log_writer.java_streams import JavaStreamsLog
 from rejoin.client.log_writer.javascript_and_go import FranzGoLog, KafkaJSLog, SaramaLog
 from rejoin.client.log_writer.python import AiokafkaLog, KafkaPythonLog
 from rejoin.client.log_writer.rdkafka import DefaultRdkafkaLog, RdkafkaLog
@@ -31,6 +32,8 @@ SHARE: Final[Mapping[str, type[ClientLog]]] = {
     "rdkafka-debug": RdkafkaShareLog,
 }
 """Libraries whose share consumers' lines are known."""
+STREAMS: Final[Mapping[str, type[ClientLog]]] = {"java": JavaStreamsLog}
+"""Libraries whose stream threads' lines are known, of the streams protocol."""
 STATIC: Final = frozenset({"java", "rdkafka-debug", "franz-go"})
 """Libraries whose lines show static members."""
 COOPERATIVE: Final = frozenset({"java", "rdkafka", "rdkafka-debug", "franz-go"})

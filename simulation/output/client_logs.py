@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rejoin.client.log_writer.libraries import COOPERATIVE, LIBRARIES, SHARE, STATIC
+from rejoin.client.log_writer.libraries import COOPERATIVE, LIBRARIES, SHARE, STATIC, STREAMS
 from rejoin.client.log_writer.writer import ClientLog
 from rejoin.journal.events import client as client_events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.client import CommitSucceeded, ConsumerEvent, RecordsProcessed
 from rejoin.journal.events.simulation import ConsumerStarted, TopicWritten
+from rejoin.journal.events.streams_members import StreamsTargetReceived, StreamsTaskRestored
 from rejoin.simulation.actors.consumer_process import ConsumerProcess
 from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.share.consumer import ShareConsumerActor
+from rejoin.simulation.actors.streams.classic_thread import ClassicThread
+from rejoin.simulation.actors.streams.thread import StreamsThread
 from rejoin.simulation.kernel import Actor, Millis
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.protocols import protocols_of
@@ -29,6 +32,8 @@ _LOGGED: Final = ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_inter
 LOGGED_EVENTS: Final[tuple[type, ...]] = (
     ConsumerStarted,
     TopicWritten,
+    StreamsTargetReceived,
+    StreamsTaskRestored,
     *(
         each
         for each in vars(client_events).values()
@@ -49,6 +54,10 @@ def not_logged(library: str, scenario: Scenario) -> str | None:
             if library not in SHARE:
                 known = ", ".join(SHARE)
                 return f"group {name} is a share group, whose consumers {library} does not log; expected one of {known}"
+            continue
+        if group.streams is not None and "classic" not in protocols_of(scenario, name):
+            if library not in STREAMS:
+                return f"group {name} is a streams group, whose members {library} does not log; expected java"
             continue
         if "consumer" in protocols_of(scenario, name):
             return (
@@ -79,6 +88,7 @@ class ClientLogs:
     def __init__(self, library: str) -> None:
         self._library = LIBRARIES[library][0]
         self._share_library = SHARE.get(library)
+        self._streams_library = STREAMS.get(library, LIBRARIES[library][0])
         self._logs: dict[ConsumerProcess, ClientLog] = {}
         self._lines: dict[ConsumerProcess, list[str]] = {}
         self._partitions: dict[str, int] = {}
@@ -115,6 +125,9 @@ class ClientLogs:
         if isinstance(consumer, ShareConsumerActor):
             assert self._share_library is not None, "the scenario was checked"
             return self._share_library(consumer.name, config.group_id or "")
+        if isinstance(consumer, StreamsThread) and not isinstance(consumer, ClassicThread):
+            number = consumer.instance.threads.index(consumer) + 1
+            return self._streams_library(f"{consumer.instance.name}-StreamThread-{number}", config.group_id or "")
         return self._library(
             consumer.name,
             config.group_id or "",

@@ -10,6 +10,10 @@ import pytest
 from rejoin.pipeline.streams_groups.tables import STREAMS_GROUPS
 from rejoin.pipeline.why.answer import answer
 from rejoin.pipeline.why.sources import open_source
+from rejoin.simulation.kernel import SelectiveListener
+from rejoin.simulation.output.client_logs import LOGGED_EVENTS, ClientLogs, not_logged
+from rejoin.simulation.run import play
+from rejoin.simulation.scenario.reading import scenario_from
 from tests.paths import GOLDEN
 from tests.pipeline.recorded import events_of_logs
 
@@ -76,3 +80,32 @@ def test_the_answer_has_epochs_and_tasks(name: str, tmp_path: Path) -> None:
     said = " ".join(answer(open_source(FOLDER / name).story("words")))
     assert "generation" not in said
     assert "active task" in said or "no task has an owner" in said
+
+
+APPLICATION: Final = """
+horizon: 40s
+topics:
+  lines: {partitions: 2, records_per_second: 5}
+groups:
+  counts:
+    protocol: streams
+    topics: lines
+    consumers: 2
+    streams: {standby_replicas: 1, subtopologies: [{stores: {totals: {restore: 1ms, records: 100}}}]}
+"""
+
+
+def test_threads_of_a_simulation_log_their_tasks_and_restores(tmp_path: Path) -> None:
+    scenario = scenario_from(APPLICATION)
+    assert not_logged("java", scenario) is None
+    assert "streams group" in (not_logged("rdkafka", scenario) or "")
+    logs = ClientLogs("java")
+    play(scenario, listeners=[SelectiveListener(logs.on_event, LOGGED_EVENTS)])
+    logs.write(tmp_path)
+    events = events_of_logs(sorted((tmp_path / "counts").iterdir()))
+    assert {row["kind"] for row in events.to_pylist() if row["event"] == "member_joined"} == {"streams"}
+    tables: dict[str, Any] = STREAMS_GROUPS.tables(events)
+    tasks = tables["tasks"].to_pylist()
+    assert {(row["subtopology"], row["task"]) for row in tasks if row["role"] == "active"} == {("0", 0), ("0", 1)}
+    assert {row["task"] for row in tasks if row["role"] == "standby"} == {0, 1}
+    assert {row["task"] for row in tables["task_restores"].to_pylist()} == {0, 1}
