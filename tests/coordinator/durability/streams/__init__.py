@@ -1,0 +1,1 @@
+"""Streams groups over restarts and failover."""
