@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from rejoin.coordinator.core.groups.classic import state as classic
 from rejoin.coordinator.core.groups.consumer.model import state as consumer
+from rejoin.coordinator.core.groups.share.model import state as share
 from rejoin.coordinator.core.groups.streams.model import state as streams
 from rejoin.output import print_text
 
@@ -20,6 +21,7 @@ Moves: TypeAlias = Mapping[tuple[StrEnum, StrEnum], str]
 TRANSITIONS: Final[Mapping[str, Moves]] = {
     "classic": cast("Moves", classic.WHY),
     "consumer": cast("Moves", consumer.WHY),
+    "share": cast("Moves", share.WHY),
     "streams": cast("Moves", streams.WHY),
 }
 """The legal transitions of each kind of group, with what causes them. The first one leaves the state of a new group."""

@@ -15,6 +15,7 @@ from rejoin.journal.events import client as client_events
 from rejoin.journal.events import consumer_groups as consumer_events
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
+from rejoin.journal.events.streams_groups import StreamsMemberAssigned
 from rejoin.journal.recording.consumer_journals import MEMBER_STATES, NO_JOURNALS, ConsumerJournals
 from rejoin.journal.recording.recorder import DRAWN_EVENTS, Recorder
 from rejoin.journal.timeline_lines import TIMELINE_EVENTS, short
@@ -244,10 +245,20 @@ class EventRecorder(Recorder):
             member.generation = event.generation
             self._enter(event.group_id, member, "STABLE", now)
 
+    def _assigned(self, event: StreamsMemberAssigned, now: int) -> None:
+        """A member of a streams group has other tasks, or another epoch."""
+        member = self._meet(event.group_id, event.member_id)
+        if self._consumers.writes(event.group_id, member.name):
+            self._tasks.described(member.name, event.process_id)
+            return
+        self._tasks.on_assigned(event, member.name, now)
+        member.generation = event.member_epoch
+        self._enter(event.group_id, member, "STABLE" if event.member_state == "STABLE" else "RECONCILING", now)
+
     def _joined(self, node: str, event: events.MemberJoined | events.MemberRejoined, now: int) -> None:
         client_id = event.client_id if isinstance(event, events.MemberJoined) else ""
         member = self._meet(event.group_id, event.member_id, client_id)
-        if event.member_type == "share" and isinstance(event, events.MemberRejoined):
+        if event.member_type in ("share", "streams") and isinstance(event, events.MemberRejoined):
             return  # it goes on with what it has
         if event.member_type != "classic":
             self._enter(event.group_id, member, "JOINING", now)
@@ -264,6 +275,8 @@ class EventRecorder(Recorder):
         member = self._meet(event.group_id, event.member_id, event.client_id)
         self._answer(member.join, member.generation, now)
         self._own_exactly(event.group_id, member, (), now)
+        if not self._consumers.writes(event.group_id, member.name):
+            self._tasks.ended(member.name, now)
         member.generation = -1
         self._enter(event.group_id, member, "UNJOINED", now)
         self._members[event.group_id].remove(event.member_id)
@@ -369,6 +382,7 @@ class EventRecorder(Recorder):
         """A consumer is no member any more, and owns nothing."""
         self._memberships.pop(client_id, None)
         self._release_all(client_id, now)
+        self._tasks.ended(client_id, now)
         self.add("members", now, client_id, "UNJOINED", -1)
 
 

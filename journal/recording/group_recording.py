@@ -12,6 +12,8 @@ from rejoin.journal.events import (
     share_groups,
     share_partitions,
     simulation,
+    streams_groups,
+    streams_members,
     transactions,
 )
 from rejoin.journal.recording.as_scenario import ScenarioWriter
@@ -22,7 +24,8 @@ from rejoin.journal.schema import JournalSchema, events_in
 SCHEMA: Final = JournalSchema(
     each
     for each in events_in(
-        client, consumer_groups, coordinator, share_groups, share_partitions, simulation, transactions
+        *(client, consumer_groups, coordinator, share_groups, share_partitions, simulation, streams_groups),
+        *(streams_members, transactions),
     )
     if each.name in EventRecorder.event_names()
 )

@@ -26,8 +26,10 @@ from rejoin.journal.events.simulation import (
     ScenarioAction,
     TopicWritten,
 )
+from rejoin.journal.events.streams_groups import StreamsGroupEvent, StreamsMemberAssigned, StreamsMemberDescribed
 from rejoin.journal.formatting import cause_text
 from rejoin.journal.recording.share_rows import SHARE_EVENTS, share_row
+from rejoin.journal.recording.task_rows import TASK_EVENTS, TaskRows
 from rejoin.journal.timeline_lines import line_of, short
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 
@@ -45,9 +47,16 @@ STREAMS: Final = (
     "lines",
     "topics",
     "shares",
+    "kinds",
+    "tasks",
+    "restores",
+    "readiness",
 )
 """The kinds of rows, beside requests. A row of ``rebalances`` replaces the one before with the same number."""
 
+
+_WITH_EPOCHS: Final = ("Assigning", "Reconciling")
+"""States that no classic group has."""
 
 DRAWN_EVENTS: Final[tuple[type[Event], ...]] = (
     *(ConsumerStarted, ConsumerStopped, ConsumerCrashed, ConsumerFailed, ScenarioAction, TopicWritten),
@@ -55,6 +64,7 @@ DRAWN_EVENTS: Final[tuple[type[Event], ...]] = (
     *(PartitionElected, PartitionResigned, PartitionsAssigned, PartitionsRevoked, PartitionsLost),
     MemberJoined,
     *SHARE_EVENTS,
+    *TASK_EVENTS,
 )
 """The events that make rows, beside those that are lines."""
 
@@ -72,6 +82,8 @@ class Recorder:
     - ``lines``: instant, text, kind
     - ``topics``: instant, topic, partitions
     - ``shares``: what becomes of records that a share group has in flight; see :func:`share_row`
+    - ``kinds``: group, its kind as ListGroups names it
+    - ``tasks``, ``restores``, ``readiness``: of applications; see :class:`TaskRows`
     """
 
     def __init__(self) -> None:
@@ -84,7 +96,9 @@ class Recorder:
         self._last: dict[str, tuple[str, int]] = {}
         """The last known state and generation of each group."""
         self._clients: dict[str, str] = {}
-        """The client of each member of a share group."""
+        """The client of each member of a share group or streams group."""
+        self._kinds: dict[str, str] = {}
+        self._tasks = TaskRows(self.add)
         self._unsaid: set[str] = set()
         """Groups of the consumer protocol whose states are not recorded, as brokers' logs do not have them."""
 
@@ -103,6 +117,7 @@ class Recorder:
         line = line_of(event)
         if line is not None:
             self.add("lines", now, self._shown(line), type(event).__name__)
+        self._learn_kind(event)
         match event:
             case ScenarioAction() | TopicWritten():
                 if isinstance(event, TopicWritten):
@@ -120,18 +135,45 @@ class Recorder:
                 self.add("lives", now, event.client_id, "up", -1, "")
             case ConsumerStopped() | ConsumerCrashed() | ConsumerFailed():
                 self._release_all(event.client_id, now)
+                self._tasks.ended(event.client_id, now)
                 self.add("members", now, event.client_id, DOWN, -1)
                 self.add("lives", now, event.client_id, "down", -1, type(event).__name__.removeprefix("Consumer"))
             case PartitionsAssigned() | PartitionsRevoked() | PartitionsLost():
                 self._own(event, now)
-            case MemberJoined() if event.member_type == "share":
+            case MemberJoined() if event.member_type in ("share", "streams"):
                 self._clients[event.member_id] = event.client_id
+            case StreamsMemberAssigned():
+                self._assigned(event, now)
+            case StreamsMemberDescribed():
+                self._tasks.described(self._lane(event.group_id, event.member_id), event.process_id)
+            case StreamsGroupEvent():
+                self._tasks.on_group_event(event, now, self._shown)
             case SharePartitionEvent():
                 row = share_row(event, now, self._lane)
                 if row is not None:
                     self.add("shares", *row)
             case _:
-                pass
+                self._tasks.on_thread_event(event, now)
+
+    def _learn_kind(self, event: Event) -> None:
+        """The kind of a group, as soon as an event says it."""
+        if isinstance(event, StreamsGroupEvent):
+            kind = "streams"
+        elif isinstance(event, SharePartitionEvent):
+            kind = "share"
+        else:
+            kind = getattr(event, "group_type", None) or getattr(event, "member_type", None) or ""
+        if kind:
+            self._is_kind(getattr(event, "group_id", ""), kind)
+
+    def _is_kind(self, group_id: str, kind: str) -> None:
+        if self._kinds.get(group_id) != kind:
+            self._kinds[group_id] = kind
+            self.add("kinds", group_id, kind)
+
+    def _assigned(self, event: StreamsMemberAssigned, now: int) -> None:
+        """The coordinator gave a member tasks; here the threads themselves say what they have."""
+        self._tasks.described(self._lane(event.group_id, event.member_id), event.process_id)
 
     def _lane(self, _: str, member_id: str) -> str:
         """The name of the lane that a member of a group has."""
@@ -169,6 +211,8 @@ class Recorder:
 
     def _group(self, now: int, group_id: str, node: str, state: str, generation: int) -> None:
         self._known.setdefault(node, {})[group_id] = None
+        if group_id not in self._kinds and state in _WITH_EPOCHS:
+            self._is_kind(group_id, "consumer")
         self._last[group_id] = state, generation
         self.add("groups", now, group_id, node, state, generation)
 

@@ -22,9 +22,13 @@ function edge([x1, y1], [x2, y2], from, to, isBoth) {
   return { x1: x1 + dx / length * a + ox, y1: y1 + dy / length * a + oy, x2: x2 - dx / length * b + ox, y2: y2 - dy / length * b + oy };
 }
 
+/** Where five states are drawn: as a ring, so that no move passes behind another state. */
+const RING = [[54, 92], [150, 24], [298, 52], [298, 132], [150, 160]];
+
 /** Where each state is drawn: clockwise from the top left, in two rows. */
 function placesOf(states) {
-  const columns = Math.ceil(states.length / 2);
+  if (states.length === RING.length) return new Map(states.map((state, index) => [state, RING[index]]));
+  const columns = states.length < 3 ? states.length : Math.ceil(states.length / 2);
   return new Map(states.map((state, index) => {
     const isUpper = index < columns;
     const column = isUpper ? index : 2 * columns - 1 - index;
@@ -35,8 +39,8 @@ function placesOf(states) {
 /** The diagram for a group of a kind. */
 export function stateDiagram(state, previous, kind) {
   const { states, moves } = GROUP_STATES[kind], places = placesOf(states);
-  const width = 2 * LEFT + ACROSS * (Math.ceil(states.length / 2) - 1);
-  const svg = make("svg", { viewBox: `0 0 ${width} ${2 * TOP + DOWN}`, class: "diagram", role: "img", "aria-label": `State of the group: ${state || "not known"}` });
+  const [width, height] = [0, 1].map(axis => Math.max(...[...places.values()].map(each => each[axis])) + (axis ? TOP : states.length === RING.length ? 54 : LEFT));
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, class: "diagram", role: "img", "aria-label": `State of the group: ${state || "not known"}` });
   const defs = make("defs", {});
   const marker = make("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" });
   marker.append(make("path", { d: "M0 0L8 4L0 8z" }));

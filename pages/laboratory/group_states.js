@@ -28,6 +28,13 @@ export const GROUP_STATES = {
       ["Stable", "Empty"],
     ],
   },
+  share: {
+    states: ["Empty", "Stable"],
+    moves: [
+      ["Empty", "Stable"],
+      ["Stable", "Empty"],
+    ],
+  },
   streams: {
     states: ["Empty", "NotReady", "Assigning", "Reconciling", "Stable"],
     moves: [

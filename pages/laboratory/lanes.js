@@ -147,7 +147,7 @@ function drawNode(c, recording, view, plan, node) {
       c.globalAlpha = 1;
       const name = plan.groups.length > 1 ? `${group.name} ` : "";
       const lasts = part.end === Infinity || part.state === "Stable" ? "" : `, ${span(part.end - part.start)}`;
-      const texts = [`${name}${part.state}${lasts} · ${group.isConsumer ? "epoch" : "generation"} ${part.generation}`, `${name}${part.state}${lasts}`, part.state];
+      const texts = [`${name}${part.state}${lasts} · ${recording.unitOf(group.name)} ${part.generation}`, `${name}${part.state}${lasts}`, part.state];
       const text = texts.find(each => c.measureText(each).width < width - 8);
       if (text) label(c, text, x, width, top + 6, colour("ink"));
     }

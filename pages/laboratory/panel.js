@@ -2,6 +2,7 @@
 
 import { stateDiagram } from "./diagram.js";
 import { UNNAMED } from "./recording.js";
+import { tasksNow } from "./tasks_now.js";
 import { ofOwner } from "./theme.js";
 import { clock, span } from "./time.js";
 
@@ -69,17 +70,17 @@ export function drawGroup(element, state, group, recording) {
   const found = state.groups[group];
   if (!found) return;
   const first = found.led[0], view = first && first.group, at = state.at;
-  const isConsumer = !!view && "groupEpoch" in view;
-  const names = { generation: isConsumer ? "epoch" : "generation", numberOf: name => recording.byName.get(name)?.number };
+  const unit = recording.unitOf(group);
+  const names = { generation: unit, numberOf: name => recording.byName.get(name)?.number };
   const parts = [];
   const current = view ? view.state : first && !first.isLoading ? "Empty" : "";
-  parts.push(stateDiagram(current, view ? view.previousState : "", isConsumer ? "consumer" : "classic"));
+  parts.push(stateDiagram(current, view ? view.previousState : "", recording.kindOf(group)));
   const properties = make("dl", "properties");
   const property = (name, value) => { if (value !== null && value !== undefined && value !== "") properties.append(make("dt", "", name), make("dd", "", value)); };
   property("coordinator", first ? `${first.node === UNNAMED ? "a broker that the logs do not name" : first.node}${first.epoch === undefined ? "" : `, leader epoch ${first.epoch}`}${first.isLoading ? ", loading" : ""}` : "none");
   for (const other of found.led.slice(1)) property("zombie", `${other.node}, leader epoch ${other.epoch}`);
   if (view) {
-    property(isConsumer ? "group epoch" : "generation", `${view.generation}`);
+    property(unit === "epoch" ? "group epoch" : unit, `${view.generation}`);
     property("assignor", view.protocol);
     const clients = new Map(view.members.map(each => [each.memberId, each.clientId]));
     property("leader", clients.get(view.leader));
@@ -89,7 +90,7 @@ export function drawGroup(element, state, group, recording) {
       if (/^(join|sync|initial)/.test(name)) property(`${name.split(" ")[0]} timer`, `${span(due - at)}, fires at ${clock(due)}`);
     }
   }
-  parts.push(properties, make("h3", "", "Members"), memberList(state, view, group, at, names));
+  parts.push(properties, ...tasksNow(recording, group, view, at), make("h3", "", "Members"), memberList(state, view, group, at, names));
   if (found.log) parts.push(make("h3", "", `Log of the group: ${found.log.count} records`), logList(found.log));
   element.replaceChildren(...parts);
 }

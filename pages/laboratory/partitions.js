@@ -39,7 +39,7 @@ export function draw(c, recording, view, plan, { top, bottom: below, lag = null 
   c.fillStyle = colour("ink");
   plan.rows.forEach((partition, index) => {
     if (index % every || index < first || index > last) return;
-    const name = `${several ? partition.group + " " : ""}${partition.topic}-${partition.index}`;
+    const name = `${several && !partition.topic.startsWith(`${partition.group}-`) ? partition.group + " " : ""}${partition.topic}-${partition.index}`;
     c.fillText(name, view.left - 10, plan.top + (index + 0.5) * plan.rowHeight, view.left - 14);
   });
   c.textAlign = "left";

@@ -51,7 +51,7 @@ export function stateOf(recording, name, at) {
   const view = inUse && {
     state, previousState: found.before ? found.before.state : "", generation: found.part.generation, stateSince: found.part.start,
     protocol: lead ? lead.protocol : "", leader: lead ? lead.leader : "", members, pendingMembers: [], deadlines: {},
-    ...(recording.groups.get(name).isConsumer && { groupEpoch: found.part.generation }),
+    ...(recording.unitOf(name) === "epoch" && { groupEpoch: found.part.generation }),
   };
   return {
     at, processes,

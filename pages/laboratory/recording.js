@@ -2,6 +2,7 @@
 
 import { after } from "./searching.js";
 import { ShareWindows } from "./share_windows.js";
+import { TaskHistory } from "./task_history.js";
 import { clock, count, span } from "./time.js";
 
 export const FATE = { OPEN: 0, ANSWERED: 1, LOST_REQUEST: 2, LOST_RESPONSE: 3, TIMEOUT: 4, DISCONNECTED: 5, CANCELLED: 6 };
@@ -55,6 +56,8 @@ export class Recording {
     this.leaders = new Map();
     this.partitions = new Map();
     this.shares = new ShareWindows();
+    this.tasks = new TaskHistory();
+    this.kinds = new Map();
     this.memberNames = new Map();
     this.moments = null;
     this.consumers = 0;
@@ -72,6 +75,10 @@ export class Recording {
     for (const row of piece.owners || []) this.owner(...row);
     for (const [at, text, kind] of piece.lines || []) this.lines.push({ at, text, kind });
     for (const row of piece.shares || []) this.shares.add(row);
+    for (const [group, kind] of piece.kinds || []) this.kinds.set(group, kind);
+    for (const row of piece.tasks || []) this.tasks.add(row);
+    for (const row of piece.restores || []) this.tasks.restored(row);
+    for (const row of piece.readiness || []) this.tasks.said(row);
     for (const row of piece.requests || []) this.request(row);
     if (piece.done) { this.done = true; this.summary = piece.summary; }
     this.moments = null;
@@ -108,11 +115,16 @@ export class Recording {
 
   group(at, group, node, state, generation) {
     if (!this.groups.has(group)) this.groups.set(group, { name: group, byNode: new Map() });
-    if (state === "Assigning" || state === "Reconciling") this.groups.get(group).isConsumer = true;
     const nodes = this.groups.get(group).byNode;
     if (!nodes.has(node)) nodes.set(node, new Parts());
     nodes.get(node).add(at, { state, generation });
   }
+
+  /** The kind of a group, by its events: classic, consumer, share or streams. */
+  kindOf(group) { return this.kinds.get(group) ?? "classic"; }
+
+  /** What a group counts: its generations, or its epochs. */
+  unitOf(group) { return this.kindOf(group) === "classic" ? "generation" : "epoch"; }
 
   leader(at, group, leader, protocol) {
     if (!this.leaders.has(group)) this.leaders.set(group, new Parts());
@@ -200,6 +212,7 @@ export class Recording {
       }
       for (const actor of this.actors) for (const part of actor.members.list) found.add(part.start);
       for (const share of this.shares.all) for (const at of share.events) found.add(at);
+      for (const at of this.tasks.events) found.add(at);
       this.moments = Float64Array.from(found).sort();
     }
     return this.moments;

@@ -14,7 +14,7 @@ const OVERVIEW = 34;
 const { player, view } = page;
 const overview = $("overview"), overviewContext = overview.getContext("2d");
 const track = name => new Track({
-  lanes: $(`${name}lanes`), partitions: $(`${name}partitions`), shares: $(`${name}shares`), lag: $(name ? `${name}lag` : "lag-chart"),
+  lanes: $(`${name}lanes`), partitions: $(`${name}partitions`), shares: $(`${name}shares`), tasks: $(`${name}tasks`), lag: $(name ? `${name}lag` : "lag-chart"),
 }, view, new Lag(source.lag, redraw));
 export const above = track(""), below = track("kept-");
 let dirty = false;
@@ -46,6 +46,7 @@ function drawAll() {
     below.run = page.kept;
     below.draw(shows());
   }
+  $("task-legend").hidden = !above.tasks.height;
   page.windows.draw();
   drawCursor();
 }

@@ -21,7 +21,7 @@ export const ofOwner = number => (number === undefined ? known.soft : ownerColou
 export const inkOn = number => (number === undefined ? known.card : inkOnOwner(number));
 
 const STATES = {
-  Stable: "good", PreparingRebalance: "busy", CompletingRebalance: "accent", Assigning: "accent", Reconciling: "busy",
+  Stable: "good", PreparingRebalance: "busy", CompletingRebalance: "accent", Assigning: "accent", Reconciling: "busy", NotReady: "bad",
   Empty: "soft", Dead: "bad",
 };
 

@@ -64,7 +64,7 @@ def _text(record: Record) -> tuple[str, str]:
             return "group", "tombstone"
         members = f"{len(value.members)} member{'s' if len(value.members) != 1 else ''}"
         return "group", f"generation {value.generation}, {value.protocol or 'no protocol'}, {members}"
-    name = type(key).__name__.removeprefix("ConsumerGroup").removesuffix("Key")
+    name = type(key).__name__.removeprefix("ConsumerGroup").removesuffix("Key").removesuffix("Part")
     member = getattr(key, "member_id", "")
     shown = {each: getattr(value, each) for each in ("epoch", "member_epoch", "state") if hasattr(value, each)}
     said = ", ".join(f"{each.replace('_', ' ')} {at}" for each, at in shown.items())

@@ -205,6 +205,10 @@ class _Speaker:
 
     def _consumer_group(self, group: dict[str, Any], count: str) -> Iterator[str]:
         epoch = group["groupEpoch"]
+        if reason := group.get("notReady"):
+            yield f"{self.group_id} is not ready, {count}. {reason}"
+            yield "No thread has a task until its topology can run on the topics that there are."
+            return
         behind = [each for each in group["members"] if each["memberEpoch"] != epoch]
         if not behind and group["state"] == "Stable":
             yield f"{self.group_id} is Stable: {count}, and all have reached epoch {epoch}."

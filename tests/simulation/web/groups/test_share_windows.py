@@ -31,7 +31,7 @@ STROKES = """(() => {
   let strokes = 0;
   const canvas = CanvasRenderingContext2D.prototype, fill = canvas.fillRect;
   canvas.fillRect = function (...box) { strokes++; return fill.apply(this, box); };
-  laboratory.above.drawShares();
+  laboratory.above.drawOptional('shares');
   canvas.fillRect = fill;
   return strokes;
 })()"""
