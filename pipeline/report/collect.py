@@ -25,6 +25,7 @@ from rejoin.pipeline.report.data import (
     Report,
     Row,
     ShareGroupReport,
+    StreamsGroupReport,
 )
 from rejoin.pipeline.report.defaults import MOST_GROUPS
 from rejoin.pipeline.report.lag import fill_lag
@@ -126,6 +127,7 @@ def _fill(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables
         lambda: _fill_lists(made, shown, tables),
         lambda: _fill_counts(made, shown, tables),
         lambda: _fill_shares(made, shown, tables),
+        lambda: _fill_streams(made, shown, tables),
     )
     with ThreadPoolExecutor(AT_ONCE, "charts") as pool:
         for part in [pool.submit(each) for each in parts]:
@@ -166,6 +168,19 @@ def _fill_shares(made: dict[Key, GroupReport], shown: ShownGroups, tables: Store
         moved = sorted(windows.get(key, ()), key=lambda row: (row["at_ms"], row["seq"]))
         in_order = sorted(rows, key=lambda row: (-(row["in_flight"] or 0), row["topic"], row["partition"]))
         made[key].shares = ShareGroupReport(in_order, moved, held, late_deliveries(held))
+
+
+def _fill_streams(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:
+    tasks, changes = (shown.rows(tables, name) for name in ("tasks", "streams_changes"))
+    of_streams = ShownGroups({key: shown.spans[key] for key in shown.spans if key in tasks or key in changes})
+    moves, restores = (of_streams.rows(tables, name) for name in ("task_moves", "task_restores"))
+    for key in of_streams.spans:
+        made[key].streams = StreamsGroupReport(
+            sorted(tasks.get(key, ()), key=lambda row: (row["from_ms"], row["subtopology"], row["task"], row["role"])),
+            sorted(moves.get(key, ()), key=lambda row: (row["at_ms"], row["subtopology"], row["task"])),
+            sorted(restores.get(key, ()), key=lambda row: (row["last_at_ms"], row["subtopology"], row["task"])),
+            sorted(changes.get(key, ()), key=lambda row: (row["at_ms"], row["seq"] or 0)),
+        )
 
 
 def _fill_rebalances(made: dict[Key, GroupReport], shown: ShownGroups, tables: StoredTables) -> None:

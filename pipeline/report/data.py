@@ -123,6 +123,18 @@ class ShareGroupReport:
     """Deliveries that came again or did not end well, the most often delivered first."""
 
 
+@dataclass(frozen=True, slots=True)
+class StreamsGroupReport:
+    """The tasks of a streams group: rows of its tables, by time."""
+
+    tasks: Sequence[Row]
+    moves: Sequence[Row]
+    """Rows of task_moves."""
+    restores: Sequence[Row]
+    changes: Sequence[Row]
+    """Rows of streams_changes."""
+
+
 @dataclass(slots=True)
 class GroupReport:
     """One group of one run."""
@@ -163,6 +175,8 @@ class GroupReport:
     requests: Sequence[Row] = ()
     shares: ShareGroupReport | None = None
     """Of a share group alone."""
+    streams: StreamsGroupReport | None = None
+    """Of a streams group alone."""
     counts: Row = field(default_factory=dict)
     """``members`` (the most at a time), ``duplicates``, ``lost`` records where that is known, ``sources``."""
 

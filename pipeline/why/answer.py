@@ -121,7 +121,9 @@ def _summary(story: GroupStory) -> str:
     if not rows:
         if any(story.tasks.get(name) for name in ("tasks", "streams_changes")):
             return streams_summary(story.tasks)
-        return share_summary(story.share_partitions) if story.share_partitions else "no rebalance seen"
+        if story.share_partitions:
+            return share_summary(story.share_partitions)
+        return story.seen or "no rebalance seen"
     causes = Counter(row["cause"] or "unknown" for row in rows)
     named = ", ".join(f"{number:,} {SHORT_CAUSES.get(cause, cause)}" for cause, number in causes.most_common(4))
     when = period(rows[0]["prepared_at_ms"], max(row["ended_at_ms"] or row["prepared_at_ms"] for row in rows))

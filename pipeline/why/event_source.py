@@ -18,7 +18,7 @@ from rejoin.pipeline.why.events import (
     share_tables_of,
     streams_tables_of,
 )
-from rejoin.pipeline.why.rows import names_of, status_after, status_of_events
+from rejoin.pipeline.why.rows import memberships_seen, names_of, status_after, status_of_events
 from rejoin.pipeline.why.story import GroupStatus, GroupStory, Row, unknown_group
 
 
@@ -53,6 +53,7 @@ class EventSource:
             costs_are_upper_bounds=not consumers_report(group_id, events),
             share_partitions=share_tables_of(group_id, events, self._end_ms(events))["share_partitions"],
             tasks=streams_tables_of(group_id, events, self._end_ms(events)),
+            seen=memberships_seen(group_id, events),
         )
 
     def findings(self) -> list[Row]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
+from rejoin.pipeline.findings.formatting import count
 from rejoin.pipeline.findings.observed_rows import short
 from rejoin.pipeline.vocabulary import CLIENT_LOG
 from rejoin.pipeline.why.story import GroupStatus, Row
@@ -81,6 +82,31 @@ def status_of_events(group_id: str, events: Iterable[Row]) -> GroupStatus:
                 last["group_type"] = row["group_type"]
     members = last.pop("members", None)
     return GroupStatus(group_id, members=None if members is None else len(members), rebalances=0, **last)
+
+
+def memberships_seen(group_id: str, events: Iterable[Row]) -> str:
+    """Joins, epochs and departures of a share or streams group in words, from its members' own logs; else empty."""
+    kind, clients, joins, left, epoch = "", set(), 0, 0, 0
+    for row in events:
+        if row["group_id"] != group_id:
+            continue
+        match row["event"]:
+            case "member_joined":
+                kind = row["kind"] if row["kind"] in _WITH_EPOCHS else kind
+                clients.add((row["node"], row["client_id"]))
+                joins += 1
+            case "member_removed":
+                left += 1
+            case "generation_joined" | "partitions_assigned" | "group_synced":
+                epoch = max(epoch, row["generation"] or 0)
+            case _:
+                pass
+    if not kind:
+        return ""
+    joined = f"{count(len(clients), 'member')} joined{f' {joins} times' if joins != len(clients) else ''}"
+    reached = f", up to epoch {epoch}" if epoch else ""
+    gone = f", and {left} left" if left else ""
+    return f"{joined}{reached}{gone}; {kind} groups have no rebalances"
 
 
 def _members(row: Row) -> set[str] | None:

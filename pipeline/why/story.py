@@ -56,6 +56,8 @@ class GroupStory:
     """Of a share group: rows of ``share_partitions``."""
     tasks: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     """Of a streams group: rows of ``tasks`` and ``task_moves``, by table."""
+    seen: str = ""
+    """What members of a share or streams group wrote, in words, where nothing is known of its records or tasks."""
     read: Sequence[str] = ()
     """How much of the source was used, where it is logs."""
 

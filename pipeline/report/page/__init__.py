@@ -25,7 +25,7 @@ from rejoin.pipeline.report.data import (
     unread_files,
     why_after_removal,
 )
-from rejoin.pipeline.report.page import share_groups
+from rejoin.pipeline.report.page import share_groups, streams_groups
 from rejoin.pipeline.report.page.chart import chart_of
 from rejoin.pipeline.report.page.findings import (
     findings_html,
@@ -207,12 +207,14 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
     yield from findings_html(group.findings, index if is_drawn else None, group)
     if group.shares is not None:
         yield from share_groups.section(group, group.shares)
+    if group.streams is not None:
+        yield from streams_groups.section(group, group.streams)
     if group.rebalances:
         total = count(len(group.rebalances), "rebalance") + (
             f" ({group.inferred:,} inferred)" if group.inferred else ""
         )
         yield f"<details data-rebalances><summary>{total}, one by one</summary></details>"
-    elif group.shares is None:
+    elif group.shares is None and group.streams is None:
         yield '<p class="soft">No rebalance.</p>'
     if group.pauses:
         body = [

@@ -11,6 +11,7 @@ import pytest
 
 from rejoin.pipeline.commands.parser import report, why
 from rejoin.pipeline.why import logs
+from rejoin.pipeline.why.answer import answer
 from rejoin.pipeline.why.logs import LARGEST
 from rejoin.pipeline.why.sources import open_source
 from rejoin.pipeline.why.story import GroupStory, SourceProblem
@@ -232,3 +233,9 @@ def test_what_was_recognised_by_its_text_alone_is_inferred(tmp_path: Path) -> No
     assert {row["confidence"] for row in found} == {"inferred"}
     late = story_of(tmp_path, (LOGS / "librdkafka-without-its-facility.log").read_text(), "?").findings[0]
     assert (late["confidence"], late["title"][:9]) == ("inferred", "Probably:")
+
+
+def test_share_consumers_logs_alone_say_who_came_and_went() -> None:
+    story = open_source(GOLDEN / "share-group-logs" / "billing-1.log").story("billing")
+    so_far = [line for line in answer(story) if line.startswith("so far")]
+    assert so_far == ["so far   1 member joined 2 times, up to epoch 5, and 1 left; share groups have no rebalances"]
