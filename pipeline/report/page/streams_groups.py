@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rejoin.journal.timeline_lines import short
 from rejoin.pipeline.findings.formatting import count, period, span
+from rejoin.pipeline.findings.observed_rows import short
 from rejoin.pipeline.report.data import GroupReport, Row, StreamsGroupReport
 from rejoin.pipeline.report.page.markup import escaped, grouped, moment, table
 from rejoin.pipeline.report.transactions import WIDTH
