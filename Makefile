@@ -265,6 +265,11 @@ record-producers: setup
 record-security: setup
 	$(RUN) -m conformance.security.record
 
+# Changes of a real Kafka's users of SCRAM, and logins after them; writes tests/golden/security/scram.jsonl.gz.
+.PHONY: record-scram
+record-scram: setup
+	$(RUN) -m conformance.security.record_scram
+
 # A real Kafka and real clients that are killed, paused, slowed down and redeployed: their logs, and a ledger of what was
 # done; writes tests/golden/client-logs. SETS=java ... for some. Wants Go and Node as well.
 record-client-logs: $(CONFORMANCE)/.installed

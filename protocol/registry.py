@@ -145,6 +145,12 @@ CREATE_PARTITIONS: Final = register(37, (0, 3), 2, "CreatePartitions", ".topics.
 DELETE_GROUPS: Final = register(42, (0, 3), 2, "DeleteGroups", ".groups.delete_groups")
 INCREMENTAL_ALTER_CONFIGS: Final = register(44, (0, 1), 1, "IncrementalAlterConfigs", ".cluster.alter_configs")
 OFFSET_DELETE: Final = register(47, (0, 0), None, "OffsetDelete", ".offsets.offset_delete")
+DESCRIBE_USER_SCRAM_CREDENTIALS: Final = register(
+    50, (0, 0), 0, "DescribeUserScramCredentials", ".security.scram_credentials"
+)
+ALTER_USER_SCRAM_CREDENTIALS: Final = register(
+    51, (0, 0), 0, "AlterUserScramCredentials", ".security.scram_credentials"
+)
 UPDATE_FEATURES: Final = register(57, (0, 2), 0, "UpdateFeatures", ".cluster.update_features")
 DESCRIBE_CLUSTER: Final = register(60, (0, 2), 0, "DescribeCluster", ".cluster.describe_cluster")
 DESCRIBE_PRODUCERS: Final = register(61, (0, 0), 0, "DescribeProducers", ".records.describe_producers")

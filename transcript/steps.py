@@ -16,6 +16,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Context, Input, Millis, PersisterFault, Received
 from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
 from rejoin.protocol.message import Request, Response
 from rejoin.transcript.sizes import size_of
 
@@ -130,9 +131,15 @@ class RecordedNode(Node):
     """A node that has every step recorded."""
 
     def __init__(
-        self, settings: Settings, new_id: Callable[[], str], recorder: StepRecorder, *, topics_logged: bool = False
+        self,
+        settings: Settings,
+        new_id: Callable[[], str],
+        recorder: StepRecorder,
+        *,
+        topics_logged: bool = False,
+        file_users: FileUsers = NO_USERS,
     ) -> None:
-        super().__init__(settings, new_id, topics_logged=topics_logged)
+        super().__init__(settings, new_id, topics_logged=topics_logged, file_users=file_users)
         self._recorder = recorder
 
     def step(self, what: Input, now: Millis, *, is_late: bool = False) -> list[Effect]:

@@ -22,6 +22,7 @@ from rejoin.coordinator.control.streams_groups import StreamsGroupActions
 from rejoin.coordinator.control.topic_records import NewRecords, TopicRecords
 from rejoin.coordinator.control.waiting import GroupWaiter
 from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
 from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.pending_reply import PendingReply
@@ -44,9 +45,16 @@ class Control:
     streams_groups: StreamsGroupActions
 
     def __init__(
-        self, settings: Settings, clock: VirtualClock, *, topics_logged: bool = False, is_durable: bool = False
+        self,
+        settings: Settings,
+        clock: VirtualClock,
+        *,
+        topics_logged: bool = False,
+        is_durable: bool = False,
+        file_users: FileUsers = NO_USERS,
     ) -> None:
         """``is_durable``: what is kept over restarts must not meet its own ids again."""
+        self._file_users = file_users
         self._settings = settings
         self._topics_logged = topics_logged
         self._is_durable = is_durable
@@ -178,7 +186,13 @@ class Control:
 
     def new_node(self, settings: Settings) -> RecordedNode:
         """A node whose steps are recorded."""
-        return RecordedNode(settings, self._new_id, self.recorder, topics_logged=self._topics_logged)
+        return RecordedNode(
+            settings,
+            self._new_id,
+            self.recorder,
+            topics_logged=self._topics_logged,
+            file_users=self._file_users,
+        )
 
     def _new_id(self) -> str:
         """UUIDs in the order in which they are made, the same in every run, so that a test can be repeated."""

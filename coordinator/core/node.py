@@ -43,6 +43,7 @@ from rejoin.coordinator.core.inputs import (
 from rejoin.coordinator.core.partitions.partition import PartitionTimer
 from rejoin.coordinator.core.runtime.delayed import DelayedTimer
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
+from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
 from rejoin.coordinator.core.share.timers import ShareStateTimer, ShareTimer
 from rejoin.coordinator.core.step_context import NEXT_PART, PartTimer
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
@@ -65,6 +66,7 @@ class Node(NodeViews, NodeQuiescence):
 
     With ``topics_logged`` changes of topics are asked for with ``AppendTopics``; otherwise they are true at once.
     With ``defers_events`` events that come in large numbers are effects of the class ``DeferredEvents``.
+    ``file_users`` are users of SCRAM that no record made.
 
     Raises ``ValueError`` when a denial in the settings cannot be read.
     """
@@ -76,8 +78,11 @@ class Node(NodeViews, NodeQuiescence):
         *,
         topics_logged: bool = False,
         defers_events: bool = False,
+        file_users: FileUsers = NO_USERS,
     ) -> None:
-        super().__init__(settings, new_id, topics_logged=topics_logged, defers_events=defers_events)
+        super().__init__(
+            settings, new_id, topics_logged=topics_logged, defers_events=defers_events, file_users=file_users
+        )
         self._partitions.observe(self)
         self._handlers = HandlersByRequest(self._requests)
 

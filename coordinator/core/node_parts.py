@@ -22,6 +22,7 @@ from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
+from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.topics.changes import TopicChanges
 from rejoin.coordinator.core.topics.topics import Topics
@@ -41,9 +42,10 @@ class NodeParts:
         *,
         topics_logged: bool = False,
         defers_events: bool = False,
+        file_users: FileUsers = NO_USERS,
     ) -> None:
         self.settings = settings
-        self._ctx = StepContext(settings, new_id, defers_events=defers_events)
+        self._ctx = StepContext(settings, new_id, defers_events=defers_events, file_users=file_users)
         self.earliest_deadline: Callable[[], Millis | None] = self._ctx.deadlines.earliest
         """An instant before which nothing is due, or none; ``next_deadline`` may be later. Costs nothing."""
         self._cluster = ClusterMetadata()

@@ -11,6 +11,7 @@ from rejoin.coordinator.core.inputs import (
     TopicsRecords,
 )
 from rejoin.coordinator.core.node_parts import NodeParts
+from rejoin.coordinator.core.security.scram_credentials import ScramCredentials
 from rejoin.coordinator.core.views import (
     GroupView,
     LogSlice,
@@ -26,6 +27,11 @@ from rejoin.protocol.types import TopicPartition
 
 class NodeViews(NodeParts):
     """A node as it can be looked at."""
+
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """Users of SCRAM that clients have made, and those that they have removed."""
+        return self._ctx.security.scram
 
     def describe(self) -> NodeView:
         """The node in short."""

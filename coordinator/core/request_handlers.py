@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.partitions.produce.requests import ProduceRequests
     from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
     from rejoin.coordinator.core.security.acl_requests import AclRequests
+    from rejoin.coordinator.core.security.scram_requests import ScramRequests
     from rejoin.coordinator.core.share.share import Share
     from rejoin.coordinator.core.share_state.coordinator import ShareCoordinator
     from rejoin.coordinator.core.share_state.group_persister import GroupPersister
@@ -155,6 +156,12 @@ class RequestHandlers:
         from rejoin.coordinator.core.security.acl_requests import AclRequests
 
         return AclRequests(self.ctx, self.changes, self.admission)
+
+    @cached_property
+    def scram(self) -> ScramRequests:
+        from rejoin.coordinator.core.security.scram_requests import ScramRequests
+
+        return ScramRequests(self.ctx, self.changes, self.admission)
 
     @cached_property
     def sasl(self) -> SaslRequests:

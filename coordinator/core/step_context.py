@@ -15,6 +15,7 @@ from rejoin.coordinator.core.cluster.features import ClusterFeatures
 from rejoin.coordinator.core.effects import DeferredEvents, Effect, Reply
 from rejoin.coordinator.core.inputs import Millis, Received, Token
 from rejoin.coordinator.core.runtime.timers import Deadlines, TimerKey
+from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
 from rejoin.coordinator.core.security.state import SecurityState
 from rejoin.journal.events.base import Event
 from rejoin.protocol.message import Response
@@ -51,11 +52,18 @@ class StepContext:
 
     __slots__ = ("deadlines", "defers_events", "effects", "features", "new_id", "now", "parts", "security", "settings")
 
-    def __init__(self, settings: Settings, new_id: Callable[[], str], *, defers_events: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        new_id: Callable[[], str],
+        *,
+        defers_events: bool = False,
+        file_users: FileUsers = NO_USERS,
+    ) -> None:
         self.settings = settings
         self.defers_events = defers_events
         self.features = ClusterFeatures(settings)
-        self.security = SecurityState(settings)
+        self.security = SecurityState(settings, file_users)
         self.new_id = new_id
         self.deadlines = Deadlines()
         self.now: Millis = 0

@@ -26,6 +26,7 @@ from rejoin.coordinator.leadership.controller import Controller
 from rejoin.coordinator.service.clock import SystemClock
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.options import Options, StartFailed, check_control, control_of, security_of
+from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.coordinator.service.stores import coordinator_partitions
 from rejoin.coordinator.storage.replicated import ReplicatedLogs
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, ListenerAddress, addresses_from, addresses_text
@@ -48,7 +49,7 @@ class BrokerCluster:
         self._logs.on_fetched = self._on_fetched
         self.control: Control | None = None
         if options.control is not None:
-            self.control = control_of(options, is_durable=False, topics_logged=True)
+            self.control = _control_of(options, self.security)
         clock = self.control.clock if self.control is not None else options.clock
         controller = Controller(settings.broker_session_timeout_ms)
         self._driver = ControllerDriver(
@@ -348,3 +349,10 @@ def _options_of(options: Options, node_id: int) -> Options:
         kafka_port=options.kafka_port and options.kafka_port + node_id - 1,
         journal=None if options.journal is None else options.journal / f"broker-{node_id}",
     )
+
+
+def _control_of(options: Options, security: ListenerSecurity) -> Control:
+    try:
+        return control_of(options, security, is_durable=False, topics_logged=True)
+    except ValueError as problem:
+        raise StartFailed(str(problem)) from None

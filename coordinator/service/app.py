@@ -133,7 +133,7 @@ class App:
         if self._options.control is None:
             return None
         is_durable = self.store.is_durable
-        return control_of(self._options, is_durable=is_durable, topics_logged=is_durable)
+        return control_of(self._options, self.security, is_durable=is_durable, topics_logged=is_durable)
 
     def new_node(self) -> Node:
         """The core with nothing in memory. Raises ``ValueError`` for settings that it cannot use."""
@@ -141,7 +141,8 @@ class App:
         if self.control is not None:
             return self.control.node if parts is None else self.control.new_node(settings)
         logged = parts is not None or self.store.is_durable
-        return Node(settings, lambda: str(uuid.uuid4()), topics_logged=logged, defers_events=True)
+        users = self.security.file_users()
+        return Node(settings, lambda: str(uuid.uuid4()), topics_logged=logged, defers_events=True, file_users=users)
 
     def submit(self, request: Request, context: Context) -> PendingReply:
         """Hand in a request, through the fault rules where there are some."""
@@ -375,5 +376,6 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
         app.security,
         end_wait=end_wait,
         share_session_lost=share_session_lost,
+        scram_credentials=lambda: app.runtime.node.scram_credentials,
         is_recorded=bool(app.control),
     )

@@ -113,7 +113,7 @@ def check_control(options: Options) -> None:
         )
 
 
-def control_of(options: Options, *, is_durable: bool, topics_logged: bool) -> Control:
+def control_of(options: Options, security: ListenerSecurity, *, is_durable: bool, topics_logged: bool) -> Control:
     """The control API on the clock that the options name."""
     assert options.control is not None, "there is a control to make"
     if options.store is not None and options.control.clock != "real":
@@ -127,6 +127,7 @@ def control_of(options: Options, *, is_durable: bool, topics_logged: bool) -> Co
         clock_named(options.control.clock),
         topics_logged=topics_logged,
         is_durable=is_durable,
+        file_users=security.file_users(),
     )
 
 

@@ -51,6 +51,11 @@ class SecuritySettings(SettingsPart):
     emulator_max_acls: Int32 = Field(
         default=10_000, ge=1, description="How many ACLs there may be. A CreateAcls for more is refused."
     )
+    emulator_max_scram_credentials: Int32 = Field(
+        default=10_000,
+        ge=1,
+        description="How many credentials of SCRAM clients may make. An AlterUserScramCredentials for more is refused.",
+    )
     emulator_principals: Annotated[str, AfterValidator(_check_clients)] = Field(
         default="",
         description="Principals of clients that do not log in, by client id, as app=User:alice;billing-*=User:billing; "

@@ -1,6 +1,7 @@
-"""Records of the topics log that say who may do what: access control entries.
+"""Records of the topics log that say who may do what, and who can log in: access control entries, SCRAM credentials.
 
-Source: Kafka's ``AccessControlEntryRecord`` and ``RemoveAccessControlEntryRecord``, in the JSON of its log dump.
+Source: Kafka's ``AccessControlEntryRecord``, ``RemoveAccessControlEntryRecord``, ``UserScramCredentialRecord`` and
+``RemoveUserScramCredentialRecord``, in the JSON of its log dump.
 A further kind of state is a pair of classes here, and a place in the union at the end.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from rejoin.protocol.message import Struct
-from rejoin.protocol.types import Int8, KafkaUuid
+from rejoin.protocol.types import Bytes, Int8, Int32, KafkaUuid
 
 
 class AccessControlEntryData(Struct):
@@ -47,4 +48,43 @@ class RemoveAccessControlEntryRecord(Struct):
     data: RemoveAccessControlEntryData
 
 
-AnySecurityRecord: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
+class UserScramCredentialData(Struct):
+    """The keys of a user for a mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
+
+    name: str
+    mechanism: Int8
+    salt: Bytes
+    stored_key: Bytes
+    server_key: Bytes
+    iterations: Int32
+
+
+class RemoveUserScramCredentialData(Struct):
+    """The user and the mechanism whose keys are gone."""
+
+    name: str
+    mechanism: Int8
+
+
+class UserScramCredentialRecord(Struct):
+    """A user has these keys for a mechanism."""
+
+    type: Literal["USER_SCRAM_CREDENTIAL_RECORD"] = "USER_SCRAM_CREDENTIAL_RECORD"
+    version: Literal[0] = 0
+    data: UserScramCredentialData
+
+
+class RemoveUserScramCredentialRecord(Struct):
+    """A user has no keys for a mechanism any more."""
+
+    type: Literal["REMOVE_USER_SCRAM_CREDENTIAL_RECORD"] = "REMOVE_USER_SCRAM_CREDENTIAL_RECORD"
+    version: Literal[0] = 0
+    data: RemoveUserScramCredentialData
+
+
+AnySecurityRecord: TypeAlias = (
+    AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
+    | UserScramCredentialRecord
+    | RemoveUserScramCredentialRecord
+)

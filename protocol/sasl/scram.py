@@ -23,6 +23,9 @@ from rejoin.protocol.sasl.exchange import (
 )
 
 HASHES: Final = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
+MECHANISM_NUMBERS: Final = {SCRAM_SHA_256: 1, SCRAM_SHA_512: 2}
+"""Kafka: ScramMechanism.type."""
+
 ITERATIONS: Final = 4_096
 MOST_ITERATIONS: Final = 16_384
 """As many as Kafka allows."""
@@ -82,7 +85,11 @@ class ScramCredential:
     @classmethod
     def of(cls, mechanism: str, password: str, salt: bytes, iterations: int = ITERATIONS) -> ScramCredential:
         """The keys of a password."""
-        salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
+        return cls.of_salted(mechanism, salted_password(mechanism, password, salt, iterations), salt, iterations)
+
+    @classmethod
+    def of_salted(cls, mechanism: str, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
+        """The keys of a salted password."""
         client_key, server_key = (_hmac(mechanism, salted, name) for name in (b"Client Key", b"Server Key"))
         return cls(salt, hashlib.new(HASHES[mechanism], client_key).digest(), server_key, iterations)
 
@@ -90,6 +97,11 @@ class ScramCredential:
         """Whether these are the keys of a password."""
         other = self.of(mechanism, password, self.salt, self.iterations)
         return hmac.compare_digest(self.stored_key, other.stored_key)
+
+
+def salted_password(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    """The hash of a password from which all keys are made (RFC 5802: Hi)."""
+    return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
 class ScramServer:
@@ -173,9 +185,7 @@ class ScramClient:
         iterations = int(message["iterations"])
         if not ITERATIONS <= iterations <= 1_000_000:
             raise AuthenticationFailed(f"{self._mechanism}: the broker asks for {iterations} iterations")
-        salted = hashlib.pbkdf2_hmac(
-            HASHES[self._mechanism], self._password.encode(), _bytes(message["salt"]), iterations
-        )
+        salted = salted_password(self._mechanism, self._password, _bytes(message["salt"]), iterations)
         bare = f"c={_text(b'n,,')},r={message['nonce']}"
         signed = f"{self._bare},{text},{bare}".encode()
         client_key, server_key = (_hmac(self._mechanism, salted, name) for name in (b"Client Key", b"Server Key"))

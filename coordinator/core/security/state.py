@@ -7,15 +7,17 @@ from rejoin.coordinator.core.inputs import TopicsRecords
 from rejoin.coordinator.core.security.acls import AclTable
 from rejoin.coordinator.core.security.authorizer import Authorizer
 from rejoin.coordinator.core.security.recorded_state import RecordedState
+from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers, ScramCredentials
 from rejoin.protocol.message import Struct
 
 
 class SecurityState:
     """All that records of the topics log say beside topics and features. A new kind is a class and a line here."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, file_users: FileUsers = NO_USERS) -> None:
         self.acls = AclTable()
-        self._kinds: tuple[RecordedState, ...] = (self.acls,)
+        self.scram = ScramCredentials(file_users)
+        self._kinds: tuple[RecordedState, ...] = (self.acls, self.scram)
         self._by_record: dict[type[Struct], RecordedState] = {
             record: kind for kind in self._kinds for record in kind.RECORDS
         }

@@ -16,6 +16,7 @@ from typing import Any, Final
 import structlog
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.security.scram_credentials import ScramCredentials
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals, close_servers
 from rejoin.coordinator.service.defaults import BACKLOG
@@ -56,14 +57,16 @@ class KafkaListener:
         *,
         end_wait: Callable[[PendingReply], None],
         share_session_lost: Callable[[str], None],
+        scram_credentials: Callable[[], ScramCredentials],
         is_recorded: bool = False,
     ) -> None:
         """``end_wait`` answers a Fetch that waits. ``share_session_lost`` is called with the identity of a connection
-        that ends after a ShareFetch came by it. ``is_recorded``: requests are kept by their identity, so each is an
-        object of its own.
+        that ends after a ShareFetch came by it. ``scram_credentials`` are those of the node now.
+        ``is_recorded``: requests are kept by their identity, so each is an object of its own.
         """
         self.end_wait = end_wait
         self.share_session_lost = share_session_lost
+        self.scram_credentials = scram_credentials
         self._identities = count(1)
         self.loop = asyncio.get_running_loop()
         self.submit = submit

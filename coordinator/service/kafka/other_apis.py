@@ -19,8 +19,6 @@ OTHER_APIS: Final = {
     46: "ListPartitionReassignments",
     48: "DescribeClientQuotas",
     49: "AlterClientQuotas",
-    50: "DescribeUserScramCredentials",
-    51: "AlterUserScramCredentials",
     52: "Vote",
     53: "BeginQuorumEpoch",
     54: "EndQuorumEpoch",

@@ -57,7 +57,7 @@ class SaslConnection(KafkaConnection):
         self._login: Login | None = None
         self._expires_at: float | None = None
         self._log_in_again_at = 0.0
-        self._authenticator: Authenticator | None = Authenticator(logins, listener.max_login_ms)
+        self._authenticator: Authenticator | None = self._new_login()
         self.max_request_bytes = listener.max_login_bytes
 
     def _serve(self, frame: bytes, written: list[Part]) -> tuple[KafkaRequest, Response] | None:
@@ -82,8 +82,12 @@ class SaslConnection(KafkaConnection):
         if self._expires_at is None or not frame.startswith(_HANDSHAKE, _SIZE_BYTES) or now < self._log_in_again_at:
             return None
         self._log_in_again_at = now + _LOGIN_INTERVAL_SECONDS
-        self._authenticator = Authenticator(self._logins, self._listener.max_login_ms, self._login)
+        self._authenticator = self._new_login()
         return self._authenticator
+
+    def _new_login(self) -> Authenticator:
+        listener = self._listener
+        return Authenticator(self._logins, listener.max_login_ms, self._login, listener.scram_credentials())
 
     def _log_in(self, authenticator: Authenticator, frame: bytes, written: list[Part]) -> None:
         failures, now = self._listener.security.failed_logins, self._loop.time()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
+from rejoin.coordinator.core.security.scram_credentials import ScramCredentials
 from rejoin.coordinator.service.security.logins import Logins
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
@@ -25,6 +26,7 @@ from rejoin.protocol.wire.codec import Codec, RequestHeader, codec_of, read_requ
 from rejoin.protocol.wire.errors import SchemaError
 
 _LENGTH_BYTES: Final = 4
+UNCHANGED: Final = ScramCredentials()
 TOO_MANY_FAILED: Final = "Too many logins from this address have failed; try again in a minute"
 _FIRST_WITH_HEADERS: Final = 1
 """The version of SaslHandshake from which on tokens come as SaslAuthenticate."""
@@ -75,8 +77,15 @@ class Login:
 class Authenticator:
     """The server's side of one login. With ``before`` it is a further one on a connection, by the same principal."""
 
-    def __init__(self, logins: Logins, max_lifetime_ms: int, before: Login | None = None) -> None:
+    def __init__(
+        self,
+        logins: Logins,
+        max_lifetime_ms: int,
+        before: Login | None = None,
+        changed: ScramCredentials = UNCHANGED,
+    ) -> None:
         self._logins = logins
+        self._changed = changed
         self._max_lifetime_ms = max_lifetime_ms
         self._before = before
         self._state = _State.INITIAL
@@ -130,7 +139,7 @@ class Authenticator:
         return LoginStep(Verdict.SERVE_API_VERSIONS)
 
     def _choose(self, mechanism: str, codec: Codec, header: RequestHeader) -> LoginStep:
-        self._server = self._logins.server(mechanism)
+        self._server = self._logins.server(mechanism, self._changed)
         mechanisms = self._logins.mechanisms
         if self._server is None:
             refused = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
 from rejoin.coordinator.service.security.failed_logins import FailedLogins
 from rejoin.protocol.brokers.listener_address import HTTP
 from rejoin.protocol.brokers.security_protocol import SecurityProtocol, protocols_from
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.service.security.logins import Logins
     from rejoin.coordinator.service.security.principals import SslPrincipals
     from rejoin.coordinator.service.security.self_signed import SelfSignedCertificate
+    from rejoin.coordinator.service.security.users import Users
 
 _EXPOSED: Final = (
     "other machines can reach it, and its clients need no login: expected users (--users-file), or certificates of "
@@ -48,6 +50,7 @@ class ListenerSecurity:
         self._self_signed: SelfSignedCertificate | None = None
         self._principals: SslPrincipals | None = None
         self._logins: Logins | None = None
+        self._users: Users | None = None
         self.failed_logins = FailedLogins(settings.emulator_failed_logins_per_minute)
         self.on_failed_handshake: Callable[[str], None] = _ignore
         """Called with the reason why a client's TLS handshake has failed, on any listener."""
@@ -149,8 +152,22 @@ class ListenerSecurity:
         if self._logins is None:
             from rejoin.coordinator.service.security.logins import Logins  # noqa: PLC0415
 
-            self._logins = Logins(self._settings)
+            self._logins = Logins(self._settings, self._known_users())
         return self._logins
+
+    def file_users(self) -> FileUsers:
+        """Users of SCRAM from the users file or the environment. Raises ``ValueError`` for a mistake in it."""
+        settings = self._settings
+        if not settings.emulator_users_file and not settings.emulator_users.get_secret_value():
+            return NO_USERS
+        return self._known_users().iterations()
+
+    def _known_users(self) -> Users:
+        if self._users is None:
+            from rejoin.coordinator.service.security.users import users_from  # noqa: PLC0415
+
+            self._users = users_from(self._settings)
+        return self._users
 
     def prepare(self, listener: str) -> None:
         """Load a listener's certificates and logins, so that a mistake is found before anything is bound."""

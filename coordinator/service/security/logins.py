@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.core.security.scram_credentials import ScramCredentials
 from rejoin.coordinator.service.security.tokens import Tokens
-from rejoin.coordinator.service.security.users import users_from
+from rejoin.coordinator.service.security.users import Users, users_from
 from rejoin.protocol.sasl.exchange import MECHANISMS, OAUTHBEARER, PLAIN, SaslServer
 from rejoin.protocol.sasl.oauthbearer import BearerToken, OAuthBearerServer
 from rejoin.protocol.sasl.plain import PlainServer
-from rejoin.protocol.sasl.scram import HASHES, ScramServer
+from rejoin.protocol.sasl.scram import HASHES, ScramCredential, ScramServer
 
 _NONCE_BYTES: Final = 24
 
@@ -20,8 +21,8 @@ _NONCE_BYTES: Final = 24
 class Logins:
     """Makes the broker's side of a login. Raises ``ValueError`` for users, keys or mechanisms that cannot be used."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._users = users_from(settings)
+    def __init__(self, settings: Settings, users: Users | None = None) -> None:
+        self._users = users_from(settings) if users is None else users
         self._tokens = Tokens(settings)
         has_tokens = bool(settings.sasl_oauthbearer_jwks_endpoint_url or settings.emulator_oauthbearer_unsecured)
         self.mechanisms = _mechanisms(settings, has_users=bool(self._users), has_tokens=has_tokens)
@@ -30,14 +31,22 @@ class Logins:
             OAUTHBEARER: lambda: OAuthBearerServer(self._tokens.validate),
         }
 
-    def server(self, mechanism: str) -> SaslServer | None:
-        """The broker's side of a new login; none for a mechanism that is not enabled."""
+    def server(self, mechanism: str, changed: ScramCredentials) -> SaslServer | None:
+        """The broker's side of a new login; none for a mechanism that is not enabled.
+
+        ``changed`` is what clients have changed about the users of SCRAM.
+        """
         if mechanism not in self.mechanisms:
             return None
         if mechanism in HASHES:
             nonce = secrets.token_urlsafe(_NONCE_BYTES)
-            return ScramServer(mechanism, lambda name: self._users.credential(mechanism, name), nonce)
+            return ScramServer(mechanism, lambda name: self._credential(mechanism, name, changed), nonce)
         return self._makers[mechanism]()
+
+    def _credential(self, mechanism: str, name: str, changed: ScramCredentials) -> ScramCredential | None:
+        if changed.is_removed(mechanism, name):
+            return None
+        return changed.credential(mechanism, name) or self._users.credential(mechanism, name)
 
     def verify(self, name: str, password: str) -> bool:
         """Whether a password is a user's, where passwords are enabled at all."""
@@ -49,8 +58,10 @@ class Logins:
 
 
 def _mechanisms(settings: Settings, *, has_users: bool, has_tokens: bool) -> tuple[str, ...]:
-    possible = tuple(each for each in MECHANISMS if (has_tokens if each == OAUTHBEARER else has_users))
     wanted = [each.strip() for each in settings.sasl_enabled_mechanisms.split(",") if each.strip()]
+    # Clients may make the users of SCRAM, so none need be there at the start.
+    has_keys = {each: has_users or (each in HASHES and each in wanted) for each in MECHANISMS}
+    possible = tuple(each for each in MECHANISMS if (has_tokens if each == OAUTHBEARER else has_keys[each]))
     for each in wanted:
         if each not in MECHANISMS:
             raise ValueError(f"sasl.enabled.mechanisms: {each}: expected some of {', '.join(MECHANISMS)}")

@@ -14,7 +14,7 @@ import yaml
 
 from rejoin.coordinator.config import Settings
 from rejoin.files import read_text
-from rejoin.protocol.sasl.scram import HASHES, ScramCredential
+from rejoin.protocol.sasl.scram import HASHES, ITERATIONS, MECHANISM_NUMBERS, ScramCredential
 
 _EXPECTED: Final = f"expected a password, or keys by mechanism ({', '.join(HASHES)}) as rejoin credentials makes them"
 _SALT_BYTES: Final = 16
@@ -43,6 +43,17 @@ class Users:
             made = ScramCredential.of(mechanism, found, secrets.token_bytes(_SALT_BYTES))
             self._made[mechanism, name] = made
         return made
+
+    def iterations(self) -> dict[str, dict[int, int]]:
+        """The iterations of all keys, by user and by the number of the mechanism."""
+        return {
+            name: {
+                number: ITERATIONS if isinstance(given, str) else given[mechanism].iterations
+                for mechanism, number in MECHANISM_NUMBERS.items()
+                if isinstance(given, str) or mechanism in given
+            }
+            for name, given in self._given.items()
+        }
 
     def password(self, name: str) -> str:
         """A user's password; empty where only keys are known, or there is no such user."""

@@ -144,6 +144,13 @@ ABOUT_TOPICS: dict[str, Any] = {
     },
     "DescribeAcls": _ALL_ACLS,
     "DeleteAcls": {"filters": [_ALL_ACLS]},
+    "DescribeUserScramCredentials": {"users": [{"name": "alice"}]},
+    "AlterUserScramCredentials": {
+        "deletions": [],
+        "upsertions": [
+            {"name": "alice", "mechanism": 1, "iterations": 4_096, "salt": "c2FsdA==", "saltedPassword": "c2FsdGVk"}
+        ],
+    },
     "DescribeTopicPartitions": {"topics": [{"name": "orders"}]},
     "Produce": {
         "acks": -1,

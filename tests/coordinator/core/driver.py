@@ -12,6 +12,7 @@ from rejoin.coordinator.core.groups.shard import GroupsShard
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.offsets.store import GroupOffsets
+from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
 from rejoin.journal.events.base import Event
 from rejoin.protocol.embedded.consumer_protocol import Subscription, encode_subscription
 from rejoin.protocol.errors import ErrorCode
@@ -92,6 +93,7 @@ class DrivenNode(Driver):
         knows_cluster: bool = True,
         logs: NodeLogs | None = None,
         topics_logged: bool = False,
+        file_users: FileUsers = NO_USERS,
         **settings: Any,
     ) -> None:
         self.ids = 0
@@ -99,7 +101,7 @@ class DrivenNode(Driver):
         # Most tests are about groups: their transactions have no coordinator.
         usual = {"offsets_topic_num_partitions": 1, "transaction_partition_verification_enable": False}
         given = Settings.model_validate(usual | settings)
-        super().__init__(Node(given, self._new_id, topics_logged=topics_logged), logs=logs)
+        super().__init__(Node(given, self._new_id, topics_logged=topics_logged, file_users=file_users), logs=logs)
         if knows_cluster:
             self.see_cluster()
             self.ask(CreateTopicsRequest(topics=(topic(TOPIC, 1),)), 7, principal="User:setup")
