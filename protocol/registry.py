@@ -145,6 +145,8 @@ CREATE_PARTITIONS: Final = register(37, (0, 3), 2, "CreatePartitions", ".topics.
 DELETE_GROUPS: Final = register(42, (0, 3), 2, "DeleteGroups", ".groups.delete_groups")
 INCREMENTAL_ALTER_CONFIGS: Final = register(44, (0, 1), 1, "IncrementalAlterConfigs", ".cluster.alter_configs")
 OFFSET_DELETE: Final = register(47, (0, 0), None, "OffsetDelete", ".offsets.offset_delete")
+DESCRIBE_CLIENT_QUOTAS: Final = register(48, (0, 1), 1, "DescribeClientQuotas", ".security.client_quotas")
+ALTER_CLIENT_QUOTAS: Final = register(49, (0, 1), 1, "AlterClientQuotas", ".security.client_quotas")
 DESCRIBE_USER_SCRAM_CREDENTIALS: Final = register(
     50, (0, 0), 0, "DescribeUserScramCredentials", ".security.scram_credentials"
 )

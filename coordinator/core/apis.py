@@ -197,6 +197,8 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     api.DELETE_ACLS: ServedApi(lambda of: of.acls.delete_acls, Rule(cluster=Operation.ALTER)),
     api.DESCRIBE_USER_SCRAM_CREDENTIALS: ServedApi(lambda of: of.scram.describe_credentials, Rule(cluster=_DESCRIBE)),
     api.ALTER_USER_SCRAM_CREDENTIALS: ServedApi(lambda of: of.scram.alter_credentials, Rule(cluster=Operation.ALTER)),
+    api.DESCRIBE_CLIENT_QUOTAS: ServedApi(lambda of: of.quotas.describe, Rule(cluster=Operation.DESCRIBE_CONFIGS)),
+    api.ALTER_CLIENT_QUOTAS: ServedApi(lambda of: of.quotas.alter, Rule(cluster=Operation.ALTER_CONFIGS)),
     api.DELETE_TOPICS: ServedApi(lambda of: of.topics.delete_topics, Rule(topic=_DELETE)),
     api.FETCH: ServedApi(lambda of: of.fetches.fetch, Rule(topic=_READ)),
     api.PRODUCE: ServedApi(lambda of: of.produces.produce, Rule(topic=_WRITE, transactional_id=_WRITE)),

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.partitions.list_offsets import ListOffsetsRequests
     from rejoin.coordinator.core.partitions.produce.requests import ProduceRequests
     from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
+    from rejoin.coordinator.core.quotas.requests import QuotaRequests
     from rejoin.coordinator.core.security.acl_requests import AclRequests
     from rejoin.coordinator.core.security.scram_requests import ScramRequests
     from rejoin.coordinator.core.share.share import Share
@@ -162,6 +163,12 @@ class RequestHandlers:
         from rejoin.coordinator.core.security.scram_requests import ScramRequests
 
         return ScramRequests(self.ctx, self.changes, self.admission)
+
+    @cached_property
+    def quotas(self) -> QuotaRequests:
+        from rejoin.coordinator.core.quotas.requests import QuotaRequests
+
+        return QuotaRequests(self.ctx, self.changes, self.admission)
 
     @cached_property
     def sasl(self) -> SaslRequests:

@@ -56,6 +56,9 @@ class SecuritySettings(SettingsPart):
         ge=1,
         description="How many credentials of SCRAM clients may make. An AlterUserScramCredentials for more is refused.",
     )
+    emulator_max_client_quotas: Int32 = Field(
+        default=10_000, ge=1, description="How many entities may have quotas. An AlterClientQuotas for more is refused."
+    )
     emulator_principals: Annotated[str, AfterValidator(_check_clients)] = Field(
         default="",
         description="Principals of clients that do not log in, by client id, as app=User:alice;billing-*=User:billing; "

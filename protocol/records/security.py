@@ -1,7 +1,7 @@
-"""Records of the topics log that say who may do what, and who can log in: access control entries, SCRAM credentials.
+"""Records of the topics log that say who may do what, who can log in, and how much clients may send.
 
-Source: Kafka's ``AccessControlEntryRecord``, ``RemoveAccessControlEntryRecord``, ``UserScramCredentialRecord`` and
-``RemoveUserScramCredentialRecord``, in the JSON of its log dump.
+Source: Kafka's ``AccessControlEntryRecord``, ``RemoveAccessControlEntryRecord``, ``UserScramCredentialRecord``,
+``RemoveUserScramCredentialRecord`` and ``ClientQuotaRecord``, in the JSON of its log dump.
 A further kind of state is a pair of classes here, and a place in the union at the end.
 """
 
@@ -48,6 +48,30 @@ class RemoveAccessControlEntryRecord(Struct):
     data: RemoveAccessControlEntryData
 
 
+class ClientQuotaEntityData(Struct):
+    """One part of the entity that a quota holds for; no name is the default of its type."""
+
+    entity_type: str
+    entity_name: str | None
+
+
+class ClientQuotaData(Struct):
+    """A limit of an entity, set or removed."""
+
+    entity: tuple[ClientQuotaEntityData, ...]
+    key: str
+    value: float
+    remove: bool
+
+
+class ClientQuotaRecord(Struct):
+    """A quota is set or removed."""
+
+    type: Literal["CLIENT_QUOTA_RECORD"] = "CLIENT_QUOTA_RECORD"
+    version: Literal[0] = 0
+    data: ClientQuotaData
+
+
 class UserScramCredentialData(Struct):
     """The keys of a user for a mechanism: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
 
@@ -87,4 +111,5 @@ AnySecurityRecord: TypeAlias = (
     | RemoveAccessControlEntryRecord
     | UserScramCredentialRecord
     | RemoveUserScramCredentialRecord
+    | ClientQuotaRecord
 )

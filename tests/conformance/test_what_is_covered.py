@@ -11,6 +11,7 @@ from typing import Final
 from conformance.security.acl_probes import Probe
 from conformance.security.acl_sequences import sequences
 from conformance.security.scram_steps import steps as scram_steps
+from conformance.security.quota_script import quota_script
 from rejoin.conform.player.messages import TABLE
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
@@ -105,6 +106,7 @@ def test_every_version_that_both_speak_was_sent_and_answered() -> None:
     sent |= {(step.api, step.version) for _, lines in scripts() for step in read_script(lines).steps}
     sent |= {(probe.api, probe.version) for steps in sequences().values() for _, probe in steps if "Acls" in probe.api}
     sent |= {(each.what.api, each.what.version) for each in scram_steps() if isinstance(each.what, Probe)}
+    sent |= {(probe.api, probe.version) for _, probe in quota_script()}
     wanted = {
         (BY_KEY[key].name, version) for key, (first, last) in offered().items() for version in range(first, last + 1)
     }

@@ -131,6 +131,7 @@ MAY_IMPORT = {
         "coordinator.core.views",
     ),
     "coordinator.core.security": (*STEP, "coordinator.core.topics.changes", "coordinator.settings.security"),
+    "coordinator.core.quotas": (*STEP, "coordinator.core.quotas", "coordinator.core.topics.changes"),
     "coordinator.core.cluster": (
         *STEP,
         "coordinator.core.cluster",

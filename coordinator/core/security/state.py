@@ -6,6 +6,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import TopicsRecords
 from rejoin.coordinator.core.security.acls import AclTable
 from rejoin.coordinator.core.security.authorizer import Authorizer
+from rejoin.coordinator.core.security.client_quotas import ClientQuotaTable
 from rejoin.coordinator.core.security.recorded_state import RecordedState
 from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers, ScramCredentials
 from rejoin.protocol.message import Struct
@@ -16,8 +17,9 @@ class SecurityState:
 
     def __init__(self, settings: Settings, file_users: FileUsers = NO_USERS) -> None:
         self.acls = AclTable()
+        self.client_quotas = ClientQuotaTable()
         self.scram = ScramCredentials(file_users)
-        self._kinds: tuple[RecordedState, ...] = (self.acls, self.scram)
+        self._kinds: tuple[RecordedState, ...] = (self.acls, self.client_quotas, self.scram)
         self._by_record: dict[type[Struct], RecordedState] = {
             record: kind for kind in self._kinds for record in kind.RECORDS
         }

@@ -17,8 +17,6 @@ OTHER_APIS: Final = {
     43: "ElectLeaders",
     45: "AlterPartitionReassignments",
     46: "ListPartitionReassignments",
-    48: "DescribeClientQuotas",
-    49: "AlterClientQuotas",
     52: "Vote",
     53: "BeginQuorumEpoch",
     54: "EndQuorumEpoch",

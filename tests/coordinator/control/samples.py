@@ -151,6 +151,16 @@ ABOUT_TOPICS: dict[str, Any] = {
             {"name": "alice", "mechanism": 1, "iterations": 4_096, "salt": "c2FsdA==", "saltedPassword": "c2FsdGVk"}
         ],
     },
+    "DescribeClientQuotas": {"components": [{"entityType": "user", "matchType": 2, "match": None}], "strict": False},
+    "AlterClientQuotas": {
+        "entries": [
+            {
+                "entity": [{"entityType": "user", "entityName": "alice"}],
+                "ops": [{"key": "producer_byte_rate", "value": 1_048_576.0, "remove": False}],
+            }
+        ],
+        "validateOnly": False,
+    },
     "DescribeTopicPartitions": {"topics": [{"name": "orders"}]},
     "Produce": {
         "acks": -1,

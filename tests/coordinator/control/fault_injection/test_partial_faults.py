@@ -36,6 +36,8 @@ NOT_CHOSEN: Final = {
     "DescribeUserScramCredentials.users": "of the cluster's users, which no field of a rule names",
     "AlterUserScramCredentials.deletions": "of the cluster's users, which no field of a rule names",
     "AlterUserScramCredentials.upsertions": "of the cluster's users, which no field of a rule names",
+    "DescribeClientQuotas.components": "a filter",
+    "AlterClientQuotas.entries": "of users, client ids and addresses, which no field of a rule names",
     "ConsumerGroupHeartbeat.subscribed_topic_names": "of one member",
     "ConsumerGroupHeartbeat.topic_partitions": "of one member",
     "ShareGroupHeartbeat.subscribed_topic_names": "of one member",

@@ -1,0 +1,38 @@
+"""Records what a broker answers to requests about quotas: ``python -m conformance.security.record_quotas``."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from pathlib import Path
+from typing import Final
+
+from conformance.kafka.broker import Cluster, class_path, kafka_version
+from conformance.security.acl_sequences import ADMIN, PRINCIPALS
+from conformance.security.quota_script import comparable, quota_script
+from conformance.security.record_acls import Login, settings
+
+QUOTAS: Final = Path(__file__).parent.parent.parent / "tests" / "golden" / "security" / "quotas.jsonl.gz"
+_SETTLES_SECONDS: Final = 0.3
+"""The broker's own view of quotas follows its controller's."""
+
+
+async def record(path: Path) -> None:
+    """Play the script against a broker, and write what it answered."""
+    async with Cluster(await class_path(), 1, settings(), listeners={"SASL": "SASL_PLAINTEXT"}) as cluster:
+        port = cluster.listener_ports[1]["SASL"]
+        logins = {name: await Login.of(name, port) for name in (ADMIN, PRINCIPALS[0])}
+        lines: list[object] = [{"kafka": kafka_version()}]
+        for who, probe in quota_script():
+            lines.append(comparable(await logins[who].ask(probe)))
+            if probe.api == "AlterClientQuotas" and not probe.body["validateOnly"]:
+                await asyncio.sleep(_SETTLES_SECONDS)
+        for login in logins.values():
+            login.close()
+    print(f"{len(lines) - 1} answers recorded")
+    path.write_bytes(gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    asyncio.run(record(QUOTAS))

@@ -1,0 +1,1 @@
+"""Client quotas: requests about them, and their enforcement."""
