@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Final
 
 from conformance.kafka.broker import Cluster, class_path, kafka_version
+from conformance.record import ready
 from conformance.security.acl_sequences import ADMIN, PRINCIPALS
 from conformance.security.quota_script import comparable, quota_script
 from conformance.security.record_acls import Login, settings
+from conformance.security.throttled_script import QUOTAS as SETTING
+from conformance.security.throttled_script import TOPIC, throttled, throttled_script
 
 QUOTAS: Final = Path(__file__).parent.parent.parent / "tests" / "golden" / "security" / "quotas.jsonl.gz"
+THROTTLED: Final = QUOTAS.with_name("throttled.jsonl")
 _SETTLES_SECONDS: Final = 0.3
 """The broker's own view of quotas follows its controller's."""
 
@@ -34,5 +38,23 @@ async def record(path: Path) -> None:
     path.write_bytes(gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode(), mtime=0))
 
 
+async def record_throttled(path: Path) -> None:
+    """Record how a broker throttles users with quotas."""
+    principals = ";".join(f"User:{name}" for name in (ADMIN, "ANONYMOUS", *PRINCIPALS))
+    everyone = {**settings(), "super.users": principals}
+    async with Cluster(await class_path(), 1, everyone, listeners={"SASL": "SASL_PLAINTEXT"}) as cluster:
+        await ready(cluster.addresses, {TOPIC: 1}, 1, 1)
+        port = cluster.listener_ports[1]["SASL"]
+        logins = {name: await Login.of(name, port) for name in (ADMIN, *PRINCIPALS)}
+        await logins[ADMIN].ask(SETTING)
+        await asyncio.sleep(1.0)
+        lines: list[object] = [{"kafka": kafka_version()}]
+        lines += [throttled(await logins[who].ask(probe)) for who, probe in throttled_script()]
+        for login in logins.values():
+            login.close()
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
 if __name__ == "__main__":
     asyncio.run(record(QUOTAS))
+    asyncio.run(record_throttled(THROTTLED))

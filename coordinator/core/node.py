@@ -41,6 +41,7 @@ from rejoin.coordinator.core.inputs import (
     TopicsStored,
 )
 from rejoin.coordinator.core.partitions.partition import PartitionTimer
+from rejoin.coordinator.core.quotas.muted import MuteTimer
 from rejoin.coordinator.core.runtime.delayed import DelayedTimer
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
@@ -85,6 +86,7 @@ class Node(NodeViews, NodeQuiescence):
         )
         self._partitions.observe(self)
         self._handlers = HandlersByRequest(self._requests)
+        self._muted.handle = self._serve
 
     def step(self, what: Input, now: Millis, *, is_late: bool = False) -> list[Effect]:
         """Handle one input; with ``Elapsed``, fire what is due. Returns the effects, in order.
@@ -105,14 +107,18 @@ class Node(NodeViews, NodeQuiescence):
             if due is not None and due < now:
                 self._fire_until(now - 1)
         if type(what) is Received:
-            request = what.request
-            try:
-                self._handlers[type(request)](what.token, request, what.context)
-            except Exception as problem:
-                self._recover(what, problem)
+            if not (self._muted.until and self._muted.keeps(what)):
+                self._serve(what)
         else:
             self._handle(what)
         return effects
+
+    def _serve(self, what: Received) -> None:
+        request = what.request
+        try:
+            self._handlers[type(request)](what.token, request, what.context)
+        except Exception as problem:
+            self._recover(what, problem)
 
     def postpone_timers(self, by_ms: Millis) -> None:
         """The driver's clock has stepped forward by so much: timers keep the time that they had left.
@@ -120,6 +126,7 @@ class Node(NodeViews, NodeQuiescence):
         Call it between two steps. Kafka: SystemTimer runs on a clock that stands still while the machine sleeps.
         """
         self._ctx.deadlines.postpone(by_ms)
+        self._muted.postpone(by_ms)
         if (share := self._requests.share_if_used) is not None:
             share.led.postpone_locks(by_ms)
 
@@ -141,6 +148,8 @@ class Node(NodeViews, NodeQuiescence):
                     self._requests.purgatory(key.kind).fire()
                 elif isinstance(key.kind, PartitionTimer):
                     self._partitions.fire(key)
+                elif key.kind is MuteTimer.UNMUTE:
+                    self._muted.fire()
                 elif isinstance(key.kind, TransactionTimer):
                     self._requests.transactions.fire(key)
                 elif isinstance(key.kind, ShareTimer | ShareStateTimer):
@@ -302,10 +311,10 @@ class Node(NodeViews, NodeQuiescence):
     # --- another node in the same state
 
     def waiting(self) -> list[Token]:
-        """The token of every parked JoinGroup, SyncGroup, Fetch and ShareFetch."""
+        """The token of every parked JoinGroup, SyncGroup, Fetch and ShareFetch, and of what muted clients have sent."""
         share = self._requests.share_if_used
         fetches = self._fetches.parked_tokens() + ([] if share is None else share.requests.parked_tokens())
-        return self._groups.parked_tokens() + fetches
+        return self._groups.parked_tokens() + fetches + self._muted.kept_tokens()
 
     def copy(self, instead: Callable[[Token], Token]) -> Self:
         """A node of its own in the very state of this one, with another token for each that waits.

@@ -19,6 +19,8 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.peers import PeerRequests
+from rejoin.coordinator.core.quotas.client_rates import ClientRates
+from rejoin.coordinator.core.quotas.muted import MutedConnections
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
@@ -59,7 +61,9 @@ class NodeParts:
         self._changes = TopicChanges(self._ctx, self._topics, self._groups, self._partitions, logged=topics_logged)
         offsets_topic = self._groups.observer = OffsetsTopic(self._ctx, self._groups)
         logs = self._logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
-        self._fetches = FetchRequests(self._ctx, logs, admission)
+        self._muted = MutedConnections(self._ctx)
+        rates = ClientRates(self._ctx, self._muted)
+        self._fetches = FetchRequests(self._ctx, logs, admission, rates)
         self._partitions.observe(self._fetches)
         offsets_topic.on_progress = self._fetches.on_progress
         self._changes.on_applied = self._on_topics_changed
@@ -76,6 +80,7 @@ class NodeParts:
             GroupRequests(self._ctx, self._groups, admission),
             self._fetches,
             PeerRequests(self._ctx),
+            rates,
         )
         self._groups.persister = LazyPersister(self._requests.group_persister)
 

@@ -17,6 +17,7 @@ from rejoin.coordinator.core.groups.group_shards import GroupShards
 from rejoin.coordinator.core.groups.requests import GroupRequests
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.peers import PeerRequests
+from rejoin.coordinator.core.quotas.client_rates import ClientRates
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.delayed import DelayedTimer, Purgatory
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
@@ -74,6 +75,7 @@ class RequestHandlers:
     groups: GroupRequests
     fetches: FetchRequests
     peers: PeerRequests
+    rates: ClientRates
 
     @cached_property
     def offsets(self) -> OffsetRequests:
@@ -125,7 +127,7 @@ class RequestHandlers:
     def topics(self) -> TopicRequests:
         from rejoin.coordinator.core.topics.requests import TopicRequests
 
-        return TopicRequests(self.ctx, self.cluster_metadata, self.all_topics, self.changes, self.admission)
+        return TopicRequests(self.ctx, self.cluster_metadata, self.all_topics, self.changes, self.admission, self.rates)
 
     @cached_property
     def configs(self) -> ConfigRequests:
@@ -274,6 +276,7 @@ class RequestHandlers:
             self.admission,
             self._transactional_produce,
             self._offsets_producers,
+            self.rates,
         )
 
     def _offsets_producers(self, partition: int) -> ProducerStateManager | None:

@@ -56,6 +56,19 @@ class SecuritySettings(SettingsPart):
         ge=1,
         description="How many credentials of SCRAM clients may make. An AlterUserScramCredentials for more is refused.",
     )
+    quota_window_num: Int32 = Field(
+        default=11, ge=1, description="Windows over which the bytes of clients with quotas are counted."
+    )
+    quota_window_size_seconds: Int32 = Field(default=1, ge=1, description="Length of such a window.")
+    controller_quota_window_num: Int32 = Field(
+        default=11,
+        ge=1,
+        description="Windows of controller.quota.window.size.seconds whose changes of topics a "
+        "client may make at once.",
+    )
+    controller_quota_window_size_seconds: Int32 = Field(
+        default=1, ge=1, description="Length of a window in which changes of topics are counted."
+    )
     emulator_max_client_quotas: Int32 = Field(
         default=10_000, ge=1, description="How many entities may have quotas. An AlterClientQuotas for more is refused."
     )

@@ -117,6 +117,7 @@ MAY_IMPORT = {
     # What a data partition is knows no topics: who makes and deletes them says so. Requests look topics up.
     "coordinator.core.partitions": (
         *STEP,
+        "coordinator.core.quotas",
         "coordinator.core.fetch.logs",
         "coordinator.core.fetch.synthetic",
         "coordinator.core.partitions",
@@ -124,6 +125,7 @@ MAY_IMPORT = {
     ),
     "coordinator.core.topics": (
         *STEP,
+        "coordinator.core.quotas",
         "coordinator.settings.topic_defaults",
         "coordinator.core.topics",
         "coordinator.core.groups",
@@ -150,6 +152,7 @@ MAY_IMPORT = {
     ),
     "coordinator.core.fetch": (
         *STEP,
+        "coordinator.core.quotas",
         "coordinator.core.fetch",
         "coordinator.core.groups",
         "coordinator.core.partitions",

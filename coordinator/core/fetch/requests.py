@@ -15,8 +15,10 @@ from rejoin.coordinator.core.fetch.reading import (
     read_partitions,
 )
 from rejoin.coordinator.core.fetch.sessions import Answered, FetchKey, FetchSessions, WantedPartition
-from rejoin.coordinator.core.inputs import Context, Token
+from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED, READ_UNCOMMITTED
+from rejoin.coordinator.core.quotas.client_rates import ClientRates
+from rejoin.coordinator.core.quotas.sizes import size_of_response
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.timers import TimerKey
 from rejoin.coordinator.core.security.resources import Resource
@@ -41,10 +43,11 @@ _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 class FetchRequests:
     """Handles Fetch."""
 
-    def __init__(self, ctx: StepContext, logs: ReadableLogs, admission: Admission) -> None:
+    def __init__(self, ctx: StepContext, logs: ReadableLogs, admission: Admission, rates: ClientRates) -> None:
         self._ctx = ctx
         self._logs = logs
         self._admission = admission
+        self._rates = rates
         slots = ctx.settings.max_incremental_fetch_session_cache_slots
         self._sessions = FetchSessions(slots, ctx.new_id, logs.named)
         self._purgatory = FetchPurgatory(ctx, logs, self._complete)
@@ -75,7 +78,10 @@ class FetchRequests:
         session = self._sessions.context(
             request.session_id, request.session_epoch, wanted, forgotten, uses_topic_ids=by_id, now=self._ctx.now
         )
-        read = FetchRead(token, request, context, session, min(request.max_bytes, self._ctx.settings.fetch_max_bytes))
+        max_bytes = min(request.max_bytes, self._ctx.settings.fetch_max_bytes)
+        if self._rates.has_quotas and (most := self._rates.most_fetched(token, context)) is not None:
+            max_bytes = min(max_bytes, most)
+        read = FetchRead(token, request, context, session, max_bytes)
         for each in session.wanted:
             error = self._refusal(request, context, each)
             if each.topic is None or error is not ErrorCode.NONE:
@@ -131,19 +137,27 @@ class FetchRequests:
     def _answer(self, read: FetchRead, data: Answered) -> None:
         if read.refused:
             data = {**data, **read.refused}
-        error, session_id, partitions = read.session.respond(data, self._ctx.now)
+        throttle_ms = self._throttle(read, data) if self._rates.has_quotas else 0
+        error, session_id, partitions = (
+            read.session.throttled() if throttle_ms else read.session.respond(data, self._ctx.now)
+        )
         endpoints: dict[int, NodeEndpoint] = {}
         if read.context.api_version >= FIRST_FETCH_WITH_ENDPOINTS:
             partitions = self._with_leaders(read, partitions, endpoints)
         response = unvalidated(
             FetchResponse,
-            throttle_time_ms=0,
+            throttle_time_ms=throttle_ms,
             error_code=error,
             session_id=session_id,
             responses=self._by_topic(partitions),
             node_endpoints=tuple(endpoints.values()) if endpoints else (),
         )
         self._ctx.reply(read.token, response)
+
+    def _throttle(self, read: FetchRead, data: Answered) -> Millis:
+        """How long the client has to wait for these partitions, which it has not been sent then."""
+        response = FetchResponse(responses=self._by_topic(read.session.preview(data)))
+        return self._rates.fetched(read.token, read.context, size_of_response(read.request, response, read.context))
 
     @staticmethod
     def _by_topic(partitions: Answered) -> tuple[FetchableTopicResponse, ...]:

@@ -126,6 +126,14 @@ class FetchContext(ABC):
     def respond(self, data: Answered, now: Millis) -> FetchResult:
         """The content of the response, from the data that was read."""
 
+    def preview(self, data: Answered) -> Answered:
+        """The partitions that a response would have; nothing changes by it."""
+        return data
+
+    def throttled(self) -> FetchResult:
+        """The content of a response without data, to a client that has to wait; nothing changes by it."""
+        return FetchResult(ErrorCode.NONE, NO_SESSION, {})
+
 
 class SessionErrorContext(FetchContext):
     """A request whose session is not as it thinks."""
@@ -135,6 +143,12 @@ class SessionErrorContext(FetchContext):
         self.error = error
 
     def respond(self, data: Answered, now: Millis) -> FetchResult:
+        return self.throttled()
+
+    def preview(self, data: Answered) -> Answered:
+        return {}
+
+    def throttled(self) -> FetchResult:
         return FetchResult(self.error, NO_SESSION, {})
 
 
@@ -172,6 +186,15 @@ class IncrementalFetchContext(FetchContext):
         super().__init__([cached.wanted for cached in session.partitions.values()])
         self._session = session
         self._epoch = session.epoch
+
+    def preview(self, data: Answered) -> Answered:
+        partitions = self._session.partitions if self._session.epoch == self._epoch else {}
+        return {key: each for key, each in data.items() if key in partitions and partitions[key].is_news(each)}
+
+    def throttled(self) -> FetchResult:
+        is_current = self._session.epoch == self._epoch
+        error = ErrorCode.NONE if is_current else ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        return FetchResult(error, self._session.session_id, {})
 
     def respond(self, data: Answered, now: Millis) -> FetchResult:
         session = self._session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rejoin.coordinator.core.inputs import Context, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
@@ -25,9 +25,16 @@ class Deletion:
     """
 
     def __init__(
-        self, topics: Topics, admission: Admission, wanted: Iterable[DeleteTopicState], context: Context
+        self,
+        topics: Topics,
+        admission: Admission,
+        wanted: Iterable[DeleteTopicState],
+        context: Context,
+        may_take: Callable[[str, int], bool],
     ) -> None:
+        """``may_take`` says whether the client's quota allows to delete so many partitions of a topic."""
         self._topics = topics
+        self._may_take = may_take
         self._admission = admission
         self._wanted = tuple(wanted)
         self._context = context
@@ -90,6 +97,9 @@ class Deletion:
             self._delete(topic)
 
     def _delete(self, topic: Topic) -> None:
+        if not self._may_take(topic.name, len(topic.partitions)):
+            self._refuse(topic.name, topic.topic_id, ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
+            return
         self._records += self._topics.removal(topic)
         self.results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id))
 
@@ -97,7 +107,7 @@ class Deletion:
         message = f"{self._context.principal} may not delete {'this topic' if name is None else f'topic {name[:60]!r}'}"
         self._refuse(name, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
 
-    def _refuse(self, name: str | None, topic_id: str, error: ErrorCode, message: str) -> None:
+    def _refuse(self, name: str | None, topic_id: str, error: ErrorCode, message: str | None) -> None:
         result = DeletableTopicResult(name=name, topic_id=topic_id, error_code=error, error_message=message)
         self.results.append(result)
 

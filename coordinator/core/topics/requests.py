@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import ClassVar, Final, Generic, TypeVar
 
 from rejoin.coordinator.core.inputs import Context, RecordsWritten, Token, TopicsRecords
+from rejoin.coordinator.core.quotas.client_rates import ClientRates
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.security.resources import Operation, Resource
@@ -76,10 +77,17 @@ class TopicRequests:
     """Creates, grows and deletes topics."""
 
     def __init__(
-        self, ctx: StepContext, cluster: ClusterMetadata, topics: Topics, changes: TopicChanges, admission: Admission
+        self,
+        ctx: StepContext,
+        cluster: ClusterMetadata,
+        topics: Topics,
+        changes: TopicChanges,
+        admission: Admission,
+        rates: ClientRates,
     ) -> None:
         self.ctx = ctx
         self.topics = topics
+        self.rates = rates
         self._cluster = cluster
         self._changes = changes
         self._admission = admission
@@ -146,16 +154,23 @@ class TopicRequests:
     def may_grow(self, name: str, context: Context) -> bool:
         return self._admission.allows(CreatePartitionsRequest, context, Resource.TOPIC, name)
 
-    def deletion(self, wanted: tuple[DeleteTopicState, ...], context: Context) -> Deletion:
+    def deletion(
+        self, wanted: tuple[DeleteTopicState, ...], context: Context, may_take: Callable[[str, int], bool]
+    ) -> Deletion:
         """The result of a DeleteTopics for each topic, on the current state."""
-        return Deletion(self.topics, self._admission, wanted, context)
+        return Deletion(self.topics, self._admission, wanted, context, may_take)
 
 
 class _RequestedChange(TopicChange, Generic[Wanted, Result]):
     """A request's topics, one by one; the response leaves when all changes are stored."""
 
+    _strict_since: ClassVar[int]
+    """The first version whose topics are refused to clients above their quota; older ones are only slowed down."""
+
     def __init__(self, made_by: TopicRequests, token: Token, topics: tuple[Wanted, ...], context: Context) -> None:
         self._requests = made_by
+        is_strict = context.api_version >= self._strict_since
+        self._budget = made_by.rates.mutation_budget(token, context, strict=is_strict)
         self._token = token
         self._topics: tuple[Wanted, ...] = topics
         self._context = context
@@ -176,7 +191,14 @@ class _RequestedChange(TopicChange, Generic[Wanted, Result]):
         self._answer(tuple(results))
 
     def _answer(self, results: tuple[Result, ...]) -> None:
-        self._requests.ctx.reply(self._token, self._respond(results))
+        response = self._respond(results)
+        if self._budget is not None and (throttle_ms := self._budget.mute()):
+            response = response.model_copy(update={"throttle_time_ms": throttle_ms})
+        self._requests.ctx.reply(self._token, response)
+
+    def _may_take(self, topic: str, partitions: int) -> bool:
+        """Whether the client's quota allows to make or delete so many partitions."""
+        return self._budget is None or self._budget.take(topic, partitions)
 
 
 class _NamedChange(_RequestedChange[Named, Result]):
@@ -191,7 +213,7 @@ class _NamedChange(_RequestedChange[Named, Result]):
     """How many topics a request may name."""
 
     @abstractmethod
-    def _refused(self, name: str, error: ErrorCode, message: str) -> Result:
+    def _refused(self, name: str, error: ErrorCode, message: str | None) -> Result:
         """The result of a topic that stays as it is."""
 
     @abstractmethod
@@ -221,11 +243,19 @@ class _NamedChange(_RequestedChange[Named, Result]):
         if sum(self._new_partitions(topic) for topic in wanted) > limit:
             return self._refuse_all()
         decided = [(topic, self._decide_one(topic)) for topic in wanted]
+        if self._budget is not None:
+            decided = [(topic, self._within_quota(topic, *decision)) for topic, decision in decided]
         if sum(self._records_in_kafka(topic, result) for topic, (result, _) in decided) > limit:
             return self._refuse_all()
         results.update((topic.name, result) for topic, (result, _) in decided)
         self._results = [result for result in results.values() if result is not None]
         return tuple(record for _, (_, records) in decided for record in records)
+
+    def _within_quota(self, topic: Named, result: Result, records: TopicsRecords) -> tuple[Result, TopicsRecords]:
+        """The decision about a topic, or its refusal where the client has changed too much already."""
+        if result.error_code is not ErrorCode.NONE or self._may_take(topic.name, self._new_partitions(topic)):
+            return result, records
+        return self._refused(topic.name, ErrorCode.THROTTLING_QUOTA_EXCEEDED, None), ()
 
     def _refusal(self, name: str, repeated: bool) -> Result | None:
         """The result of a topic that is not looked at any further, or none."""
@@ -246,13 +276,14 @@ class _TopicCreation(_NamedChange[CreatableTopic, CreatableTopicResult]):
     """A CreateTopics under way."""
 
     _operation = "create"
+    _strict_since = 6
     _most_topics = MOST_NEW_TOPICS
 
     def __init__(self, made_by: TopicRequests, token: Token, request: CreateTopicsRequest, context: Context) -> None:
         super().__init__(made_by, token, request.topics, context)
         self._validate_only = request.validate_only
 
-    def _refused(self, name: str, error: ErrorCode, message: str) -> CreatableTopicResult:
+    def _refused(self, name: str, error: ErrorCode, message: str | None) -> CreatableTopicResult:
         return CreatableTopicResult(name=name, error_code=error, error_message=message)
 
     def _may_change(self, name: str) -> bool:
@@ -306,6 +337,7 @@ class _CreationForClient(_TopicCreation):
         on_created: Callable[[Sequence[CreatableTopicResult]], None],
     ) -> None:
         super().__init__(made_by, None, CreateTopicsRequest(topics=tuple(topics)), context)
+        self._budget = None
         self._on_created = on_created
 
     def _answer(self, results: tuple[CreatableTopicResult, ...]) -> None:
@@ -316,6 +348,7 @@ class _TopicGrowth(_NamedChange[CreatePartitionsTopic, CreatePartitionsTopicResu
     """A CreatePartitions under way."""
 
     _operation = "alter"
+    _strict_since = 3
 
     def __init__(
         self, made_by: TopicRequests, token: Token, request: CreatePartitionsRequest, context: Context
@@ -323,7 +356,7 @@ class _TopicGrowth(_NamedChange[CreatePartitionsTopic, CreatePartitionsTopicResu
         super().__init__(made_by, token, request.topics, context)
         self._validate_only = request.validate_only
 
-    def _refused(self, name: str, error: ErrorCode, message: str) -> CreatePartitionsTopicResult:
+    def _refused(self, name: str, error: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:
         return CreatePartitionsTopicResult(name=name, error_code=error, error_message=message)
 
     def _may_change(self, name: str) -> bool:
@@ -345,6 +378,8 @@ class _TopicGrowth(_NamedChange[CreatePartitionsTopic, CreatePartitionsTopicResu
 class _TopicDeletion(_RequestedChange[DeleteTopicState, DeletableTopicResult]):
     """A DeleteTopics under way."""
 
+    _strict_since = 5
+
     def __init__(self, made_by: TopicRequests, token: Token, request: DeleteTopicsRequest, context: Context) -> None:
         topics = request.topics or tuple(
             DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in request.topic_names
@@ -363,7 +398,7 @@ class _TopicDeletion(_RequestedChange[DeleteTopicState, DeletableTopicResult]):
                 for topic in self._topics
             ]
             return ()
-        deletion = self._requests.deletion(self._topics, self._context)
+        deletion = self._requests.deletion(self._topics, self._context, self._may_take)
         deletion.decide()
         self._results = deletion.results
         return deletion.records

@@ -7,8 +7,11 @@ import json
 
 from conformance.security.acl_sequences import ADMIN
 from conformance.security.quota_script import comparable, quota_script
+from conformance.security.throttled_script import QUOTAS as SETTING
+from conformance.security.throttled_script import TOPIC, throttled, throttled_script
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.settings.security import STANDARD_AUTHORIZER
+from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.registry import BY_NAME
 from tests.coordinator.core.driver import DrivenNode
 from tests.paths import ROOT
@@ -24,3 +27,21 @@ def test_answers_are_those_of_kafka() -> None:
         driven.request(("quotas", number), request, Context(probe.version, "test", "/127.0.0.1", f"User:{who}"))
         answer = json.loads(driven.replies["quotas", number].to_json(probe.version))
         assert comparable(answer) == expected, (number, who, probe)
+
+
+def test_throttle_times_are_those_of_kafka() -> None:
+    lines = (ROOT / "tests" / "golden" / "security" / "throttled.jsonl").read_text().splitlines()
+    _, *recorded = map(json.loads, lines)
+    driven = DrivenNode(emulator_records_per_second=None)
+    creation = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1, assignments=(), configs=())
+    driven.ask(CreateTopicsRequest(topics=(creation,)), 7, principal="User:setup")
+    found = []
+    for number, (who, probe) in enumerate([(ADMIN, SETTING), *throttled_script()]):
+        request = BY_NAME[probe.api].request.parse(json.dumps(probe.body), probe.version)
+        context = Context(probe.version, "test", "/127.0.0.1", f"User:{who}", connection=who)
+        driven.request(("quotas", number), request, context)
+        found.append(json.loads(driven.replies["quotas", number].to_json(probe.version)))
+    for (throttle_ms, errors), (expected_ms, expected) in zip(map(throttled, found[1:]), recorded, strict=True):
+        assert [list(each) for each in errors] == expected
+        # A debt of changes shrinks while requests are on their way.
+        assert 0 <= throttle_ms - expected_ms <= (200 if errors else 0)

@@ -129,12 +129,13 @@ class Production(DelayedOperation):
     """A Produce request under way, and how many of its partitions it waits for."""
 
     __slots__ = (
-        "_context",
         "_endpoints",
         "_requests",
         "acks",
+        "context",
         "is_answered",
         "pending",
+        "size",
         "slots",
         "timeout_ms",
         "token",
@@ -145,7 +146,9 @@ class Production(DelayedOperation):
         self.token = token
         self.acks = request.acks
         self.timeout_ms = request.timeout_ms
-        self._context = context
+        self.context = context
+        self.size = 0
+        """Bytes of the request in Kafka's protocol; 0 where there are no quotas."""
         self.slots: list[Slot] = []
         self.pending = 0
         self._endpoints: dict[int, NodeEndpoint] = {}
@@ -153,7 +156,7 @@ class Production(DelayedOperation):
 
     def leader_of(self, slot: Slot) -> LeaderIdAndEpoch:
         """Who leads a partition that is led elsewhere; its address goes into the response."""
-        leader, endpoint = self._requests.leader_of(slot, self._context)
+        leader, endpoint = self._requests.leader_of(slot, self.context)
         if endpoint is not None:
             self._endpoints[endpoint.node_id] = endpoint
         return leader
@@ -183,7 +186,7 @@ class Production(DelayedOperation):
                 slot.result = slot.result.model_copy(update={"error_code": ErrorCode.REQUEST_TIMED_OUT})
         self._requests.answer(self)
 
-    def response(self) -> ProduceResponse:
+    def response(self, throttle_ms: Millis) -> ProduceResponse:
         """Result of each partition, by topic."""
         topics: dict[tuple[str, str], list[PartitionProduceResponse]] = {}
         for slot in self.slots:
@@ -198,4 +201,6 @@ class Production(DelayedOperation):
             for key in topics
         ]
         endpoints = tuple(self._endpoints.values()) if self._endpoints else ()
-        return unvalidated(ProduceResponse, responses=tuple(responses), throttle_time_ms=0, node_endpoints=endpoints)
+        return unvalidated(
+            ProduceResponse, responses=tuple(responses), throttle_time_ms=throttle_ms, node_endpoints=endpoints
+        )

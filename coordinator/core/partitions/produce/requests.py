@@ -26,6 +26,8 @@ from rejoin.coordinator.core.partitions.produce.production import (
 )
 from rejoin.coordinator.core.partitions.produce.validation import ProduceError, find_batch, problem_of_request, validate
 from rejoin.coordinator.core.partitions.producer_state import VerificationEntry
+from rejoin.coordinator.core.quotas.client_rates import ClientRates
+from rejoin.coordinator.core.quotas.sizes import size_of_request
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.delayed import DelayedTimer, Purgatory
 from rejoin.coordinator.core.security.resources import Resource
@@ -56,6 +58,7 @@ class ProduceRequests:
         admission: Admission,
         verifier: Callable[[], BatchVerifier],
         offsets_producers: OffsetsProducers,
+        rates: ClientRates,
     ) -> None:
         self.ctx = ctx
         self._partitions = partitions
@@ -63,10 +66,13 @@ class ProduceRequests:
         self._admission = admission
         self._verifier = verifier
         self._offsets_producers = offsets_producers
+        self._rates = rates
         self.purgatory = Purgatory(ctx, DelayedTimer.PRODUCE_TIMEOUT)
 
     def produce(self, token: Token, request: ProduceRequest, context: Context) -> None:
         production = Production(self, token, request, context)
+        if self._rates.has_quotas:
+            production.size = size_of_request(request, context)
         batches = self._find_batches(request, context, production)
         marked = [each for each in batches if each[1].attributes & TRANSACTIONAL_BIT]
         error = self._error_of_all(request, context, [header for _, header in marked]) if marked else None
@@ -291,7 +297,10 @@ class ProduceRequests:
     def answer(self, production: Production) -> None:
         """All that a request waited for has ended."""
         production.is_answered = True
-        self.ctx.reply(production.token, production.response())
+        throttle_ms = 0
+        if production.size:
+            throttle_ms = self._rates.produced(production.token, production.context, production.size)
+        self.ctx.reply(production.token, production.response(throttle_ms))
         self.purgatory.ended(production)
         # No cycle is left, so that the bytes of the request are freed with it.
         production.slots = []
