@@ -10,8 +10,8 @@ from typing import Final
 
 from conformance.security.acl_probes import Probe
 from conformance.security.acl_sequences import sequences
-from conformance.security.scram_steps import steps as scram_steps
 from conformance.security.quota_script import quota_script
+from conformance.security.scram_steps import steps as scram_steps
 from rejoin.conform.player.messages import TABLE
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
