@@ -37,7 +37,7 @@ from rejoin.simulation.scenario.fields import (
     SettingsByName,
     names_of,
 )
-from rejoin.simulation.scenario.protocols import Protocol, idle_keys, protocol_mistakes, topics_of
+from rejoin.simulation.scenario.protocols import Protocol, idle_keys, protocol_mistakes, topics_of, unread_topics
 from rejoin.simulation.scenario.share_groups import ShareSpec, dead_letter_topics, share_groups
 from rejoin.simulation.scenario.streams.groups import StreamsSpec, streams_transactional_ids
 from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec, StartSpec, TransformSpec
@@ -324,7 +324,7 @@ class Scenario(Part):
                 if int(count) > most or count != str(int(count)):
                     problem = f"there is never a consumer {name!r}; {head} has at most {most}"
                     raise ScenarioMistake(("events", number, event.kind, "who"), f"events[{number}]: {problem}")
-        for mistake in idle_keys(self):
+        for mistake in (*idle_keys(self), *unread_topics(self)):
             raise ScenarioMistake(*mistake)
         self._check_growth()
 

@@ -163,3 +163,17 @@ def idle_keys(scenario: Scenario) -> Iterator[Mistake]:
             elif key in CONSUMER_KEYS and "consumer" not in used and getattr(group, key):
                 problem = f"group {name} uses the classic protocol, which has no {key}; say 'protocol: consumer'"
                 yield Mistake(("groups", name, key), problem)
+
+
+def unread_topics(scenario: Scenario) -> Iterator[Mistake]:
+    """Topics of producers that a group subscribes to, and whose records it does not read."""
+    written = {topic for each in scenario.producers.values() for topic in each.topics}
+    for name, group in scenario.groups.items():
+        if SHARE in protocols_of(scenario, name):
+            continue
+        for index, topic in enumerate(group.topics):
+            if topic in written:
+                problem = f"group {name} reads none of topic {topic!r}: only share groups read what producers write"
+                yield Mistake(
+                    ("groups", name, "topics", index), f"{problem}; say records_per_second of the topic instead"
+                )

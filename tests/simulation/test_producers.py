@@ -210,3 +210,16 @@ def test_a_broken_rule_is_found(
             assert violation.check in checks, violation
             return
     raise AssertionError(f"{MUTATION_SEEDS} seeds, and nothing was found")
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_that_would_read_nothing_of_producers_is_refused(protocol: str) -> None:
+    text = f"""\
+horizon: 10s
+topics: {{jobs: {{partitions: 1}}}}
+producers: {{w: {{topics: jobs, records_per_second: 1}}}}
+groups: {{a: {{topics: jobs, consumers: 1, protocol: {protocol}}}}}
+"""
+    with pytest.raises(BadScenario, match="group a reads none of topic 'jobs': only share groups read what producers"):
+        scenario_from(text)
+    assert scenario_from(text.replace(f"protocol: {protocol}", "protocol: share"))
