@@ -57,7 +57,7 @@ class GroupStory:
     tasks: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     """Of a streams group: rows of ``tasks`` and ``task_moves``, by table."""
     seen: str = ""
-    """What members of a share or streams group wrote, in words, where nothing is known of its records or tasks."""
+    """Joins of a share or streams group in words, from its members' own logs, where nothing else is known."""
     read: Sequence[str] = ()
     """How much of the source was used, where it is logs."""
 

@@ -91,7 +91,7 @@ def _by_process(tasks: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _ready_at(restores: Sequence[Row]) -> dict[tuple[str, str, str, int], int | None]:
-    """When each active task of a member was ready, by the instant at which it got the task."""
+    """Instants at which active tasks of members were ready, by when they got them."""
     return {
         (row["member_id"], row["role"], task_of(row), row["begun_at_ms"]): row["ready_at_ms"]
         for row in restores
