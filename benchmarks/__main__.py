@@ -36,6 +36,7 @@ SHORT: Final = (
     "report.time",
     "assignors",
     "server_assignors",
+    "assignors.tasks",
     "heartbeats.consumer",
     "recovered.from_client_logs",
     "recovered.from_written_client_logs",

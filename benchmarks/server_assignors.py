@@ -41,8 +41,8 @@ _WISHES: Final = ("equal", "one wants less", "each half")
 """All want all topics; the last member wants one only; each member wants half of them, beginning one further on."""
 
 
-Ask: TypeAlias = Callable[[str], float]
-"""Milliseconds that Kafka's assignor takes for a problem."""
+Ask: TypeAlias = Callable[[str], str]
+"""What Kafka's assignor answers to a problem: milliseconds, and what its Java program adds."""
 
 _SOURCE: Final = Path(__file__).parent / "assignors" / "java" / "ServerAssignorBenchmark.java"
 
@@ -53,14 +53,14 @@ def main() -> int:
     for heading in ("topics", "who wants what", "assignor", "event", "ms", "floor, ms", "× floor", "Kafka, ms"):
         table.add_column(heading, justify="left" if heading in ("who wants what", "assignor", "event") else "right")
     worst = 0.0
-    with _kafka() as ask:
+    with kafka(_SOURCE) as ask:
         for topics in TOPICS:
             for wish in _WISHES if topics > 1 else _WISHES[:1]:
                 for name in ("uniform", "range"):
                     for event, ms, floor in _measured(topics, wish, name):
                         problem = f"{topics},{PARTITIONS // topics},{MEMBERS},{wish},{name},{event}"
-                        kafka = "" if ask is None else f"{ask(problem):.2f}"
-                        row = (f"{ms:.2f}", f"{floor:.2f}", f"{ms / floor:.2f}", kafka)
+                        theirs = "" if ask is None else f"{float(ask(problem)):.2f}"
+                        row = (f"{ms:.2f}", f"{floor:.2f}", f"{ms / floor:.2f}", theirs)
                         table.add_row(str(topics), wish, name, event, *row)
                         if name == "uniform" and wish == "equal":
                             worst = max(worst, ms / floor)
@@ -73,25 +73,25 @@ def main() -> int:
 
 
 @contextmanager
-def _kafka() -> Iterator[Ask | None]:
-    """Kafka's assignors in one Java, if it is there."""
+def kafka(source: Path) -> Iterator[Ask | None]:
+    """Kafka's assignors in one Java, asked by the program ``source``; none where Java or Maven is not there."""
     if not JAVA or not shutil.which("java") or not shutil.which("mvn"):
         yield None
         return
     from conformance.kafka.broker import class_path  # noqa: PLC0415
 
-    command = ("java", "-Xmx4g", "-cp", asyncio.run(class_path()), str(_SOURCE))
+    command = ("java", "-Xmx4g", "-cp", asyncio.run(class_path()), str(source))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as java:
         yield partial(_asked, java)
         assert java.stdin is not None, "it is a pipe"
         java.stdin.close()
 
 
-def _asked(java: subprocess.Popen[str], problem: str) -> float:
+def _asked(java: subprocess.Popen[str], problem: str) -> str:
     assert java.stdin is not None, "it is a pipe"
     assert java.stdout is not None, "it is a pipe"
     print(problem, file=java.stdin, flush=True)
-    return float(java.stdout.readline())
+    return java.stdout.readline()
 
 
 def _measured(topics: int, wish: str, name: str) -> list[tuple[str, float, float]]:

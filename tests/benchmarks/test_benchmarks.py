@@ -47,6 +47,7 @@ TINY: dict[str, dict[str, Any]] = {
     "report.time": {"SIZES": (60,), "ROUNDS": 1, "APART": False},
     "assignors": {"REPEATS": 1, "ONLY": "small range fresh"},
     "server_assignors": {"PARTITIONS": 40, "MEMBERS": 4, "TOPICS": (4,), "ROUNDS": 1, "JAVA": False, "AIM": 1_000.0},
+    "assignors.tasks": {"MEMBERS": 8, "TASKS": 40, "ROUNDS": 1, "JAVA": False},
     "heartbeats.consumer": {"GROUPS": (1, 2), "BEATS": 20, "ROUNDS": 1, "SIZES": (3, 5), "JOINS": 2, "AIM": 1_000.0}
     | {"GROWTH": 1_000.0, "STREAMS_AIM": 1_000.0},
     "recovered.from_client_logs": {"SETS": ("python",)},
@@ -116,6 +117,7 @@ SHOWN: dict[str, list[str]] = {
     "report.page": [r"intervals of ownership +│ +\d+", r"page, kB +│ +\d+"],
     "report.time": [r"a report on 60 rows +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+"],
     "assignors": [r"small .*range .*fresh .*rejoin"],
+    "assignors.tasks": [r"4 +1 +one joins +[\d.]+", r"Kafka's own is left out"],
     "heartbeats.consumer": [
         r"2 +[\d.]+ +[\d.]+ +[\d.]+",
         r"× a classic one, aim ≤ 1000",

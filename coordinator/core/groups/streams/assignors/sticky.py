@@ -7,7 +7,8 @@ Kafka: StickyTaskAssignor.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import ClassVar, NamedTuple, TypeAlias
+from functools import partial
+from typing import ClassVar, Final, TypeAlias
 
 from rejoin.coordinator.core.groups.streams.assignors.base import (
     AssignedTasks,
@@ -19,8 +20,14 @@ from rejoin.coordinator.core.groups.streams.assignors.quotas import Quota
 from rejoin.protocol.java import computed_order, hash_map_order, string_hash, utf16_sorted
 from rejoin.protocol.java_queue import JavaPriorityQueue
 
-Task: TypeAlias = tuple[int, int]
-"""The place of the subtopology among all ids in order, and the partition."""
+Task: TypeAlias = int
+"""The place of the subtopology among all ids in order, shifted by ``_PARTITION_BITS``, and the partition.
+
+A number, since ten thousand tuples keep Python's garbage collector busy.
+"""
+
+_PARTITION_BITS: Final = 32
+_PARTITION: Final = (1 << _PARTITION_BITS) - 1
 
 
 class StickyTaskAssignor(TaskAssignor):
@@ -51,12 +58,6 @@ class _Process:
         self.tasks: set[Task] = set()
         self._queue: JavaPriorityQueue[int, _Member] | None = None
 
-    def add(self, task: Task) -> None:
-        """A member got a task, by way of the queue or not."""
-        self.tasks.add(task)
-        self.count += 1
-        self.load = self.count / len(self.members)
-
     def forget_order(self) -> None:
         """A member got a task not from the queue, which has to be made anew."""
         self._queue = None
@@ -80,13 +81,6 @@ class _Member:
         self.standby: list[Task] = []
 
 
-class _Candidate(NamedTuple):
-    """A member that has state of a task."""
-
-    member: _Member
-    offset: int
-
-
 class _Assignment:
     """An assignment as it is made."""
 
@@ -106,7 +100,7 @@ class _Assignment:
         self._active_quota = Quota(active, len(members))
         self._total_quota = Quota(active + standby_replicas * stateful, len(members))
         self._was_active: dict[Task, _Member] = {}
-        self._candidates: dict[Task, list[_Candidate]] = {}
+        self._candidates: dict[Task, list[_Member]] = {}
         self._remember(members)
 
     def _processes_of(self, members: Mapping[str, TaskMember]) -> list[_Process]:
@@ -129,26 +123,35 @@ class _Assignment:
     def _remember(self, members: Mapping[str, TaskMember]) -> None:
         """Find where tasks were active, and who has state of them: standbys first, each group by offset."""
         rank = {subtopology_id: rank for rank, subtopology_id in enumerate(self._ids)}
-        standbys: dict[Task, list[_Candidate]] = {}
-        others: dict[Task, list[_Candidate]] = {}
+        standbys: dict[Task, list[_Member]] = {}
+        others: dict[Task, list[_Member]] = {}
+        offsets_of: dict[_Member, dict[Task, int]] = {}
         for member_id, before in members.items():
             member = self._members[member_id]
             for task in _tasks(before.active, rank):
                 self._was_active[task] = member
             offsets = {
-                (rank[each], partition): offset
+                (rank[each] << _PARTITION_BITS) + partition: offset
                 for each, of_tasks in before.offsets.items()
                 if each in rank
                 for partition, offset in of_tasks.items()
             }
+            if offsets:
+                offsets_of[member] = offsets
+            known = set(offsets)
             for task in _tasks(before.standby, rank):
-                standbys.setdefault(task, []).append(_Candidate(member, offsets.pop(task, 0)))
-            for task, offset in offsets.items():
-                others.setdefault(task, []).append(_Candidate(member, offset))
+                standbys.setdefault(task, []).append(member)
+                known.discard(task)
+            for task in offsets:
+                if task in known:
+                    others.setdefault(task, []).append(member)
         for group in (standbys, others):
             for task, candidates in group.items():
-                candidates.sort(key=_latest_first)
-                self._candidates.setdefault(task, []).extend(candidates)
+                if len(candidates) > 1:
+                    candidates.sort(key=partial(_latest_first, offsets_of, task))
+        for task, candidates in others.items():
+            standbys.setdefault(task, []).extend(candidates)
+        self._candidates = standbys
 
     # --- active tasks
 
@@ -192,8 +195,12 @@ class _Assignment:
 
     def _add(self, task: Task, member: _Member) -> None:
         member.count += 1
-        member.process.add(task)
-        self._total_quota.filled(member.count)
+        process = member.process
+        process.tasks.add(task)
+        process.count += 1
+        process.load = process.count / len(process.members)
+        if member.count == self._total_quota.per_member:
+            self._total_quota.filled(member.count)
 
     # --- standby tasks
 
@@ -253,7 +260,7 @@ class _Assignment:
     def _best(self, task: Task, is_standby: bool = False) -> _Member | None:
         """The candidate for a task: the first, or a later one whose process and which itself have less."""
         best: _Member | None = None
-        for member, _ in self._candidates.get(task, ()):
+        for member in self._candidates.get(task, ()):
             if is_standby and task in member.process.tasks:
                 continue
             if best is None or (member.process.load < best.process.load and member.count < best.count):
@@ -264,10 +271,11 @@ class _Assignment:
     def _by_partition(subtopologies: Collection[SubtopologyTasks]) -> list[Task]:
         """Tasks in the order of their partitions."""
         counts = [each.tasks for each in subtopologies]
+        firsts = [(rank << _PARTITION_BITS, count) for rank, count in enumerate(counts)]
         return [
-            (rank, partition)
+            first + partition
             for partition in range(max(counts, default=0))
-            for rank, count in enumerate(counts)
+            for first, count in firsts
             if partition < count
         ]
 
@@ -281,15 +289,21 @@ class _Assignment:
 
     def _named(self, tasks: list[Task]) -> dict[str, tuple[int, ...]]:
         found: dict[str, list[int]] = {}
-        for rank, partition in sorted(tasks):
-            found.setdefault(self._ids[rank], []).append(partition)
+        for task in sorted(tasks):
+            found.setdefault(self._ids[task >> _PARTITION_BITS], []).append(task & _PARTITION)
         return {subtopology_id: tuple(partitions) for subtopology_id, partitions in found.items()}
 
 
 def _tasks(tasks: Mapping[str, Collection[int]], rank: Mapping[str, int]) -> Iterable[Task]:
     """Tasks of subtopologies that are there."""
-    return ((rank[each], partition) for each, partitions in tasks.items() if each in rank for partition in partitions)
+    return (
+        (rank[each] << _PARTITION_BITS) + partition
+        for each, partitions in tasks.items()
+        if each in rank
+        for partition in partitions
+    )
 
 
-def _latest_first(candidate: _Candidate) -> int:
-    return -candidate.offset
+def _latest_first(offsets_of: Mapping[_Member, Mapping[Task, int]], task: Task, member: _Member) -> int:
+    offsets = offsets_of.get(member)
+    return 0 if offsets is None else -offsets.get(task, 0)
