@@ -6,7 +6,7 @@ Source: `java.util.PriorityQueue`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", int, float)
@@ -26,6 +26,10 @@ class JavaPriorityQueue(Generic[Key, Item]):
 
     def __len__(self) -> int:
         return len(self._heap)
+
+    def __iter__(self) -> Iterator[Item]:
+        """Items as they lie in the heap, as Java's iterator has them."""
+        return (item for _, item in self._heap)
 
     def push(self, key: Key, item: Item) -> None:
         """Add an item at the end; it moves up past parents with a larger key."""

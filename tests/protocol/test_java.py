@@ -172,5 +172,6 @@ def test_orders_of_long_keys_are_not_kept() -> None:
 
 def test_a_queue_gives_the_smallest_key_first_and_equal_ones_as_java_s_heap_has_them() -> None:
     queue = JavaPriorityQueue([(1, "a"), (1, "b"), (0, "c"), (1, "d")])
+    assert list(queue) == ["c", "b", "a", "d"]
     found = [queue.pop() for _ in range(len(queue))]
     assert found == ["c", "d", "a", "b"]

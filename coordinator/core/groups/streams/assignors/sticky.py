@@ -6,10 +6,12 @@ Kafka: StickyTaskAssignor.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
+from rejoin.coordinator.core.groups.streams.assignors import first
 from rejoin.coordinator.core.groups.streams.assignors.base import (
     AssignedTasks,
     SubtopologyTasks,
@@ -39,9 +41,12 @@ class StickyTaskAssignor(TaskAssignor):
         self, members: Mapping[str, TaskMember], subtopologies: Mapping[str, SubtopologyTasks], standby_replicas: int
     ) -> dict[str, AssignedTasks]:
         assignment = _Assignment(members, subtopologies, standby_replicas)
-        assignment.give_active_tasks()
-        if standby_replicas > 0:
-            assignment.give_standby_tasks(standby_replicas)
+        if assignment.is_first:
+            assignment.give_first_tasks(standby_replicas)
+        else:
+            assignment.give_active_tasks()
+            if standby_replicas > 0:
+                assignment.give_standby_tasks(standby_replicas)
         return assignment.result()
 
 
@@ -127,6 +132,8 @@ class _Assignment:
         others: dict[Task, list[_Member]] = {}
         offsets_of: dict[_Member, dict[Task, int]] = {}
         for member_id, before in members.items():
+            if not (before.active or before.standby or before.offsets):
+                continue
             member = self._members[member_id]
             for task in _tasks(before.active, rank):
                 self._was_active[task] = member
@@ -152,6 +159,40 @@ class _Assignment:
         for task, candidates in others.items():
             standbys.setdefault(task, []).extend(candidates)
         self._candidates = standbys
+
+    # --- a group that had no tasks
+
+    @property
+    def is_first(self) -> bool:
+        """True where no member had a task or state, so that loads alone decide."""
+        return bool(self._processes) and not self._was_active and not self._candidates
+
+    def give_first_tasks(self, replicas: int) -> None:
+        """Give active tasks in ascending order, then standbys in descending order, as for tasks that are left over."""
+        sizes = [len(process.members) for process in self._processes]
+        tasks = self._by_subtopology(self._subtopologies)
+        owners = first.active_turns(sizes, len(tasks))
+        given: list[list[Task]] = [[] for _ in sizes]
+        for task, owner in zip(tasks, owners, strict=True):
+            given[owner].append(task)
+        active = [len(each) for each in given]
+        stateful = [each.is_stateful for each in self._subtopologies]
+        copied = [each for each in zip(tasks, owners, strict=True) if stateful[each[0] >> _PARTITION_BITS]]
+        if replicas > 0 and copied:
+            copied.reverse()
+            chosen = first.standby_turns(sizes, active, [owner for _, owner in copied], replicas)
+            for (task, _), others in zip(copied, chosen, strict=True):
+                for other in others:
+                    given[other].append(task)
+        longest: dict[int, int] = {}
+        for size, mine in zip(sizes, given, strict=True):
+            longest[size] = max(longest.get(size, 0), len(mine))
+        steps = {size: first.steps(size, count) for size, count in longest.items()}
+        for process, mine, count in zip(self._processes, given, active, strict=True):
+            for member, own in zip(process.members, steps[len(process.members)], strict=True):
+                first_standby, end = bisect_left(own, count), bisect_left(own, len(mine))
+                member.active = [mine[step] for step in own[:first_standby]]
+                member.standby = [mine[step] for step in own[first_standby:end]]
 
     # --- active tasks
 
@@ -279,6 +320,15 @@ class _Assignment:
             if partition < count
         ]
 
+    @staticmethod
+    def _by_subtopology(subtopologies: Collection[SubtopologyTasks]) -> list[Task]:
+        """Tasks in ascending order."""
+        return [
+            (rank << _PARTITION_BITS) + partition
+            for rank, each in enumerate(subtopologies)
+            for partition in range(each.tasks)
+        ]
+
     def result(self) -> dict[str, AssignedTasks]:
         """The tasks of each member."""
         found = ((member_id, self._members[member_id]) for member_id in self._member_ids)
@@ -289,8 +339,13 @@ class _Assignment:
 
     def _named(self, tasks: list[Task]) -> dict[str, tuple[int, ...]]:
         found: dict[str, list[int]] = {}
+        partitions: list[int] = []
+        last = -1
         for task in sorted(tasks):
-            found.setdefault(self._ids[task >> _PARTITION_BITS], []).append(task & _PARTITION)
+            if last != (rank := task >> _PARTITION_BITS):
+                partitions = found[self._ids[rank]] = []
+                last = rank
+            partitions.append(task & _PARTITION)
         return {subtopology_id: tuple(partitions) for subtopology_id, partitions in found.items()}
 
 

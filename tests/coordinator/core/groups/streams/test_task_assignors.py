@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from rejoin.coordinator.core.groups.streams.assignors import (
     SubtopologyTasks,
     TaskMember,
 )
+from tests.benchmarks.calls import steps_of
 from tests.paths import ROOT
 
 PROBLEMS: Final = ROOT / "tests/golden/streams-groups/sticky-assignor.jsonl.gz"
@@ -105,6 +107,31 @@ def test_a_process_never_has_a_task_twice_and_every_task_is_active_once() -> Non
 
 def each_of(tasks: Any) -> Iterator[tuple[str, int]]:
     return ((name, task) for name, of in tasks.items() for task in of)
+
+
+def test_a_first_target_is_that_of_queues_asked_for_each_task() -> None:
+    """A member that had a task which is gone lets the assignor go the long way, and changes nothing else."""
+    random = Random(11)
+    for _ in range(400):
+        processes, threads = random.randrange(1, 30), random.randrange(1, 5)
+        each = [n // threads for n in range(processes * threads)]
+        uneven = [random.randrange(processes) for _ in range(random.randrange(1, 40))]
+        members = {f"m-{n}": TaskMember(f"p-{p}") for n, p in enumerate(random.choice((each, uneven)))}
+        subtopologies = {
+            str(n): SubtopologyTasks(random.choice((random.randrange(40), 2 * processes)), random.random() < 0.8)
+            for n in range(random.randrange(1, 5))
+        }
+        replicas = random.randrange(4)
+        before = members | {"m-0": members["m-0"]._replace(active={"0": [1_000_000]})}
+        assert STICKY.assign(members, subtopologies, replicas) == STICKY.assign(before, subtopologies, replicas)
+
+
+def test_a_first_target_takes_less_than_half_the_steps_of_the_long_way() -> None:
+    members = {f"m-{n}": TaskMember(f"p-{n // 4}") for n in range(80)}
+    before = members | {"m-0": members["m-0"]._replace(active={"0": [1_000_000]})}
+    subtopologies = {str(n): SubtopologyTasks(80, is_stateful=True) for n in range(10)}
+    first, long = (steps_of(partial(STICKY.assign, of, subtopologies, 1)) for of in (members, before))
+    assert first < long / 2
 
 
 def test_a_group_that_has_not_changed_keeps_its_assignment() -> None:
