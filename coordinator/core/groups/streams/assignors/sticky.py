@@ -7,7 +7,7 @@ Kafka: StickyTaskAssignor.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
@@ -53,25 +53,25 @@ class StickyTaskAssignor(TaskAssignor):
 class _Process:
     """A process as it is filled."""
 
-    __slots__ = ("_queue", "count", "load", "members", "tasks")
+    __slots__ = ("count", "members", "queue", "tasks")
 
     def __init__(self) -> None:
         self.members: list[_Member] = []
         self.count = 0
-        self.load = 0.0
-        """Tasks per member."""
         self.tasks: set[Task] = set()
-        self._queue: JavaPriorityQueue[int, _Member] | None = None
+        self.queue: JavaPriorityQueue[int, _Member] | None = None
+        """Members by their tasks; none where one got a task not from the queue, which has to be made anew."""
 
-    def forget_order(self) -> None:
-        """A member got a task not from the queue, which has to be made anew."""
-        self._queue = None
+    @property
+    def load(self) -> float:
+        """Tasks per member."""
+        return self.count / len(self.members)
 
     def members_by_count(self) -> JavaPriorityQueue[int, _Member]:
         """The members, with the fewest tasks first."""
-        if self._queue is None:
-            self._queue = JavaPriorityQueue((member.count, member) for member in self.members)
-        return self._queue
+        if self.queue is None:
+            self.queue = JavaPriorityQueue((member.count, member) for member in self.members)
+        return self.queue
 
 
 class _Member:
@@ -127,7 +127,8 @@ class _Assignment:
 
     def _remember(self, members: Mapping[str, TaskMember]) -> None:
         """Find where tasks were active, and who has state of them: standbys first, each group by offset."""
-        rank = {subtopology_id: rank for rank, subtopology_id in enumerate(self._ids)}
+        firsts = {subtopology_id: rank << _PARTITION_BITS for rank, subtopology_id in enumerate(self._ids)}
+        was_active = self._was_active
         standbys: dict[Task, list[_Member]] = {}
         others: dict[Task, list[_Member]] = {}
         offsets_of: dict[_Member, dict[Task, int]] = {}
@@ -135,20 +136,28 @@ class _Assignment:
             if not (before.active or before.standby or before.offsets):
                 continue
             member = self._members[member_id]
-            for task in _tasks(before.active, rank):
-                self._was_active[task] = member
+            for each, partitions in before.active.items():
+                if (first_task := firsts.get(each)) is not None:
+                    for partition in partitions:
+                        was_active[first_task + partition] = member
             offsets = {
-                (rank[each] << _PARTITION_BITS) + partition: offset
+                firsts[each] + partition: offset
                 for each, of_tasks in before.offsets.items()
-                if each in rank
+                if each in firsts
                 for partition, offset in of_tasks.items()
             }
             if offsets:
                 offsets_of[member] = offsets
             known = set(offsets)
-            for task in _tasks(before.standby, rank):
-                standbys.setdefault(task, []).append(member)
-                known.discard(task)
+            for each, partitions in before.standby.items():
+                if (first_task := firsts.get(each)) is not None:
+                    for partition in partitions:
+                        task = first_task + partition
+                        if task in standbys:
+                            standbys[task].append(member)
+                        else:
+                            standbys[task] = [member]
+                        known.discard(task)
             for task in offsets:
                 if task in known:
                     others.setdefault(task, []).append(member)
@@ -197,7 +206,7 @@ class _Assignment:
     # --- active tasks
 
     def give_active_tasks(self) -> None:
-        """Give each task to one member."""
+        """Give each task to one member. Queues of members are first made for the tasks that are left over."""
         tasks = self._by_partition(self._subtopologies)
         quota = self._active_quota
         left = []
@@ -231,15 +240,14 @@ class _Assignment:
     def _give_active(self, task: Task, member: _Member) -> None:
         self._add(task, member)
         member.active.append(task)
-        self._active_quota.filled(member.count)
-        member.process.forget_order()
+        if member.count == self._active_quota.per_member:
+            self._active_quota.filled(member.count)
 
     def _add(self, task: Task, member: _Member) -> None:
         member.count += 1
         process = member.process
         process.tasks.add(task)
         process.count += 1
-        process.load = process.count / len(process.members)
         if member.count == self._total_quota.per_member:
             self._total_quota.filled(member.count)
 
@@ -257,7 +265,7 @@ class _Assignment:
                     break
                 self._add(task, member)
                 member.standby.append(task)
-                member.process.forget_order()
+                member.process.queue = None
         if not missing:
             return
         processes = JavaPriorityQueue((process.load, process) for process in self._processes)
@@ -347,16 +355,6 @@ class _Assignment:
                 last = rank
             partitions.append(task & _PARTITION)
         return {subtopology_id: tuple(partitions) for subtopology_id, partitions in found.items()}
-
-
-def _tasks(tasks: Mapping[str, Collection[int]], rank: Mapping[str, int]) -> Iterable[Task]:
-    """Tasks of subtopologies that are there."""
-    return (
-        (rank[each] << _PARTITION_BITS) + partition
-        for each, partitions in tasks.items()
-        if each in rank
-        for partition in partitions
-    )
 
 
 def _latest_first(offsets_of: Mapping[_Member, Mapping[Task, int]], task: Task, member: _Member) -> int:
