@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import contains
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from rejoin.protocol.java_queue import JavaPriorityQueue
-
-_NO_PROCESS: Final = -1
 
 
 def steps(members: int, tasks: int) -> list[list[int]]:
@@ -28,8 +26,15 @@ def active_turns(sizes: Sequence[int], tasks: int) -> list[int]:
     """The process of each of so many active tasks. ``sizes`` are the numbers of members of the processes."""
     if len(set(sizes)) == 1:
         return _turns(len(sizes), tasks)
-    queue = _Processes(sizes, [0] * len(sizes))
-    return [process for (process,) in queue.give([_NO_PROCESS] * tasks, 1)]
+    counts = [0] * len(sizes)
+    queue = JavaPriorityQueue((0.0, process) for process in range(len(sizes)))
+    found = []
+    for _ in range(tasks):
+        process = queue.pop()
+        counts[process] += 1
+        queue.push(counts[process] / sizes[process], process)
+        found.append(process)
+    return found
 
 
 def standby_turns(
