@@ -85,7 +85,8 @@ class MemberNames:
         if isinstance(request, ProduceRequest):
             if not self.writes_records:
                 raise NotExpressible("only transcripts with share groups have records")
-            if not any(isinstance(effect, Append) for effect in effects):
+            is_transactional = request.transactional_id is not None
+            if not is_transactional and not any(isinstance(effect, Append) for effect in effects):
                 raise NotExpressible("no record was written")
         if command is None:
             is_of_group = hasattr(request, "group_id")

@@ -56,9 +56,11 @@ from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.request_contents.traits import traits_of
-from rejoin.protocol.types import ZERO_UUID, LogPartition
+from rejoin.protocol.types import ZERO_UUID, LogPartition, TopicPartition
 from rejoin.transcript.document import RULE
 from rejoin.transcript.grammar.base import OUTSIDE
+from rejoin.transcript.grammar.offsets import end_words
+from rejoin.transcript.grammar.table import END
 from rejoin.transcript.grammar.words import NotExpressible, write_offset, write_word
 from rejoin.transcript.naming import LAST_COMMIT_WITHOUT_COORDINATOR, NO_COORDINATOR, MemberNames, WrittenCommand
 from rejoin.transcript.responses import is_uneventful, show
@@ -164,9 +166,9 @@ class TranscriptWriter:
                 name = self._names.name_for(what.request, what.context)
                 self._comment(f"{name} {BY_REQUEST[type(what.request)].name}: {what.text}")
             case Elapsed() | Stored() | LogRead() | RegexesResolved():
-                if marker := _marker(step):
+                if marker := self._marker(step):
                     self._write_marker(step, marker)
-                elif any(is_of_coordinator(effect) for effect in step.effects) and not self._shows(step):
+                elif any(self._is_of_coordinator(effect) for effect in step.effects) and not self._shows(step):
                     self._skip_output(step, "")
                 else:
                     self._write_elapsed(step)
@@ -239,17 +241,36 @@ class TranscriptWriter:
             )
 
     def _write_marker(self, step: Step, marker: TransactionMarkerWritten) -> None:
-        """Write of a transaction coordinator to an offsets partition, as the command that repeats it."""
-        verb = "commit" if marker.committed else "abort"
-        epoch = f" epoch={marker.producer_epoch}" if marker.producer_epoch else ""
-        command = WrittenCommand(f"end {marker.producer_id} {verb}{epoch}", self._group_in(marker.partition))
-        self._write_command(step, command)
-        self._add_line(step.at, f"{OUTSIDE}  WriteTxnMarkers -> {ErrorCode.NONE.name}")
+        """Write of a transaction coordinator as the command that repeats it."""
+        epoch = [f"epoch={marker.producer_epoch}"] if marker.producer_epoch else []
+        is_of_group = marker.topic == OFFSETS_TOPIC
+        where = [] if is_of_group else [TopicPartition(marker.topic, marker.partition)]
+        words = [END.verb, *end_words(marker.producer_id, where, committed=marker.committed), *epoch]
+        group_id = self._group_in(marker.partition) if is_of_group else None
+        self._write_command(step, WrittenCommand(" ".join(words), group_id))
+        answer, out = f"{OUTSIDE}  WriteTxnMarkers -> {ErrorCode.NONE.name}", self._blocks[-1].out
+        if is_of_group or self._is_quiet:
+            self._add_line(step.at, answer)
+        else:  # The reply comes before those of fetches that waited for the end.
+            out.insert(out.index(format_event(marker)) + 1, answer)
+
+    def _marker(self, step: Step) -> TransactionMarkerWritten | None:
+        """The marker that a transaction coordinator wrote in a step, to offsets or to records."""
+        if not isinstance(step.what, Stored):
+            return None
+        written = (each for each in step.effects if isinstance(each, TransactionMarkerWritten))
+        return next((each for each in written if each.topic == OFFSETS_TOPIC or self._names.writes_records), None)
+
+    def _is_of_coordinator(self, effect: object) -> bool:
+        """Whether this is an event of what a player does not have: transaction coordinators, and mostly records."""
+        if isinstance(effect, TransactionalLogEvent):
+            return effect.topic != OFFSETS_TOPIC and not self._names.writes_records
+        return isinstance(effect, (ProducerEvent, TransactionsLoaded))
 
     def _shows(self, step: Step) -> bool:
         """Whether a step does something that a player does, too."""
         return any(
-            (isinstance(effect, Event) and not is_of_coordinator(effect))
+            (isinstance(effect, Event) and not self._is_of_coordinator(effect))
             or (isinstance(effect, Reply) and id(effect.token) in self._asked)
             for effect in step.effects
         )
@@ -343,13 +364,13 @@ class TranscriptWriter:
                     self._answer(step, effect)
                 case Append():
                     ended = self._stored.get((effect.partition, effect.epoch, effect.append_id))
-                    if ended is not None and ended.at == step.at and not _marker(ended):
+                    if ended is not None and ended.at == step.at and not self._marker(ended):
                         self._write_output(ended, name)
                 case ReadLog():
                     for piece in self._read.get((effect.partition, effect.epoch), ()):
                         if piece.number not in self._done and piece.at == step.at:
                             self._write_output(piece, name)
-                case Event() if is_of_coordinator(effect):
+                case Event() if self._is_of_coordinator(effect):
                     if not self._is_quiet or step.number > self._since:
                         self._remarks.append(format_event(effect))
                 case Event():
@@ -436,21 +457,6 @@ class TranscriptWriter:
         if partition_for(self._group, count) == partition:
             return self._group
         return seen or next(name for n in range(10**6) if partition_for(name := f"g{n}", count) == partition)
-
-
-def is_of_coordinator(effect: object) -> bool:
-    """Whether this is an event of a transaction coordinator or of a topic's partition, which a player does not have."""
-    return isinstance(effect, (ProducerEvent, TransactionsLoaded, TransactionalLogEvent)) and (
-        getattr(effect, "topic", None) != OFFSETS_TOPIC
-    )
-
-
-def _marker(step: Step) -> TransactionMarkerWritten | None:
-    """The marker that was written to an offsets partition in a step by a transaction coordinator."""
-    if not isinstance(step.what, Stored):
-        return None
-    written = (each for each in step.effects if isinstance(each, TransactionMarkerWritten))
-    return next((each for each in written if each.topic == OFFSETS_TOPIC), None)
 
 
 def _makes_noise(command: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from rejoin.coordinator.testing import running
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request
 from rejoin.transcript.grammar.base import Scope
-from rejoin.transcript.grammar.table import BY_REQUEST
+from rejoin.transcript.grammar.table import BY_REQUEST, PRODUCE
 from rejoin.transcript.members import MemberContext
 from rejoin.transcript.player import TranscriptError, play
 from tests.coordinator.control.samples import parse
@@ -70,6 +72,62 @@ async def test_commands_and_events_of_a_life_stand_in_its_transcript() -> None:
         assert any(line == each or each.startswith(f"{line} ") for each in lines), line
 
 
+async def recorded_transactions() -> str:
+    """A member that reads committed records, and a producer that aborts one transaction and commits the next."""
+    async with running(clock="virtual", topics=TOPICS, socket=False) as coordinator:
+        await configure(coordinator, share_isolation_level="read_committed")
+        a = ShareMember(coordinator, "a")
+        await a.join()
+        topic_id = (await coordinator.set_topic("jobs", 1)).topic_id
+        opened = await coordinator.call(
+            parse("InitProducerId", {"transactionalId": "x", "transactionTimeoutMs": 60_000})
+        )
+
+        async def produce(words: str, producer: Any, version: int = 13) -> None:
+            state = f"producer={producer.producer_id} epoch={producer.producer_epoch}"
+            request, _ = PRODUCE.read([*words.split(), *state.split()], scope())
+            (topic,) = request.topic_data
+            named = topic.model_copy(update={"name": "", "topic_id": topic_id})
+            written = request.model_copy(update={"transactional_id": "x", "topic_data": (named,)})
+            answer: Any = await coordinator.call(written, version)
+            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+
+        async def end(producer: Any, *, committed: bool) -> Any:
+            body = {"producerId": producer.producer_id, "producerEpoch": producer.producer_epoch}
+            answer: Any = await coordinator.call(
+                parse("EndTxn", {"transactionalId": "x", **body, "committed": committed})
+            )
+            assert answer.error_code == ErrorCode.NONE
+            return answer
+
+        await produce("jobs:0=2", opened)
+        await produce("jobs:0=1 sequence=2", opened)
+        await coordinator.produce("jobs", 0, ["one"])
+        assert await a.fetch(0) == []
+        await coordinator.advance(1_000)
+        fetched, aborted = await asyncio.gather(a.fetch(5_000), end(opened, committed=False))
+        assert fetched == [(3, 4, 1)]
+        await produce("jobs:0=1", aborted)
+        await end(aborted, committed=True)
+        assert await a.fetch(0) == [(5, 6, 1)]
+        return await coordinator.transcript(claim="Two transactions.")
+
+
+async def test_recorded_transactions_play_again_with_equal_answers() -> None:
+    text = await recorded_transactions()
+    assert play(text).text == text
+    for line in (
+        "produce jobs:0=2 producer=0",
+        "produce jobs:0=1 producer=0 sequence=2",
+        "a  ShareFetch waits",
+        "end 0 abort jobs:0 epoch=1",
+        f"{GROUP}  jobs:0 0-2 archived: of an aborted transaction",
+        "end 0 commit jobs:0 epoch=2",
+        "a  ShareFetch -> jobs:0 5-6 (delivery 1)",
+    ):
+        assert line in text.splitlines(), line
+
+
 T, U = "t".rjust(21, "0") + "A", "u".rjust(21, "0") + "A"
 RUNS = [
     {"firstOffset": 0, "lastOffset": 4, "acknowledgeTypes": [1]},
@@ -98,6 +156,9 @@ CONFIGS = [
 ]
 RESOURCE = {"resourceType": 32, "resourceName": "g", "configs": CONFIGS}
 OFFSETS = [{"topicName": "t", "partitions": [{"partitionIndex": 1, "startOffset": 7}]}]
+
+MARKED = [{"name": "t", "partitionIndexes": [0, 1]}, {"name": "u", "partitionIndexes": [0]}]
+MARKER = {"producerId": 7, "producerEpoch": 3, "transactionResult": False, "topics": MARKED, "coordinatorEpoch": 0}
 
 
 class NoMembers:
@@ -134,6 +195,7 @@ def scope() -> Scope:
         ("ShareAcknowledge", ACKNOWLEDGE | {"memberId": "x", "topics": []}, 1, ["id=x", "v=1"]),
         ("AlterShareGroupOffsets", {"groupId": "g", "topics": OFFSETS}, 0, ["t:1=7"]),
         ("DeleteShareGroupOffsets", {"groupId": "g", "topics": [{"topicName": "t"}]}, 0, ["t"]),
+        ("WriteTxnMarkers", {"markers": [MARKER]}, 1, ["7", "abort", "t:0", "t:1", "u:0", "epoch=3"]),
         ("DescribeShareGroupOffsets", {"groups": [{"groupId": "g", "topics": None}]}, 1, []),
         (
             "IncrementalAlterConfigs",
@@ -167,6 +229,9 @@ def test_the_grammar_reads_what_it_writes(api: str, body: dict[str, object], ver
         ("fail-persister write NONSENSE", "there is no error 'NONSENSE'"),
         ("fail-persister write -2", "expected -1 for all requests"),
         ("produce t:0=0", "expected 1 to"),
+        ("produce t:0=1 producer=x", "producer=: "),
+        ("end 7 t:0", "expected end PRODUCER commit"),
+        ("end 7 abort t", "expected "),
         ("configs", "expected configs KEY=VALUE"),
     ],
 )

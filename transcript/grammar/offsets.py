@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from rejoin.protocol.message import Request
@@ -30,6 +31,8 @@ from rejoin.protocol.messages.transactions.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
+from rejoin.protocol.types import TopicPartition
 from rejoin.transcript.grammar.base import (
     ID,
     INSTANCE,
@@ -41,15 +44,17 @@ from rejoin.transcript.grammar.base import (
     version_option,
 )
 from rejoin.transcript.grammar.consumer_groups import topic_names
-from rejoin.transcript.grammar.words import BadWord, NotExpressible, read_number, read_offsets, write_offset
+from rejoin.transcript.grammar.words import BadWord, NotExpressible, read_number, read_offsets, write_offset, write_word
 
 FIRST_COMMIT_BY_ID = 10
 FIRST_TXN_COMMIT_BY_ID = 6
+_COMMIT, _ABORT = _RESULTS = ("commit", "abort")
 COMMIT_GENERATION = Option(
     "generation", "generation_id_or_member_epoch", read_number, plain, lambda member: str(member.generation)
 )
 
-
+TRANSACTIONAL_ID = "transfer"
+"""That of every transaction: transcripts have no transaction coordinator, and only producer ids count."""
 PRODUCER_EPOCH = number("epoch", "producer_epoch", "0")
 
 
@@ -132,7 +137,9 @@ class TxnCommand(RequestCommand):
             )
             for topic, entries in read_offsets(rest).items()
         )
-        return TxnOffsetCommitRequest(transactional_id="transfer", group_id=scope.group_id, **values, topics=topics)
+        return TxnOffsetCommitRequest(
+            transactional_id=TRANSACTIONAL_ID, group_id=scope.group_id, **values, topics=topics
+        )
 
     def write_rest(self, request: TxnOffsetCommitRequest, version: int, scope: Scope) -> list[str]:
         return _written_offsets(request, scope)
@@ -159,31 +166,56 @@ def _written_offsets(request: OffsetCommitRequest | TxnOffsetCommitRequest, scop
 
 
 class EndCommand(RequestCommand):
-    """The markers of a transaction, for the group's offsets partition."""
+    """The markers of a transaction, for the group's offsets partition or for partitions that records went to."""
 
     verb = "end"
-    usage = "end PRODUCER commit|abort [epoch=0]"
-    does = "end a transaction"
+    usage = "end PRODUCER commit|abort [t:0 ...] [epoch=0]"
+    does = "end a transaction: that of offsets of the group, or that of records in these partitions"
     messages = (WriteTxnMarkersRequest,)
     version = 1
     options = (PRODUCER_EPOCH,)
     by_member = False
-
-    def values(self, request: WriteTxnMarkersRequest, version: int) -> dict[str, Any]:
-        raise NotExpressible("markers are for offsets partitions, and a transcript's are for a group's own")
+    options_last = True
 
     def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
-        if len(rest) != 2 or rest[1] not in ("commit", "abort"):
+        if len(rest) < 2 or rest[1] not in _RESULTS:
             raise BadWord(f"expected {self.usage}")
-        topic = WritableTxnMarkerTopic(name="__consumer_offsets", partition_indexes=(scope.offsets_partition,))
+        topics = tuple(
+            WritableTxnMarkerTopic(name=topic, partition_indexes=tuple(each.partition for each in entries))
+            for topic, entries in read_offsets(rest[2:]).items()
+        )
+        of_group = WritableTxnMarkerTopic(name=OFFSETS_TOPIC, partition_indexes=(scope.offsets_partition,))
         marker = WritableTxnMarker(
             producer_id=read_number(rest[0]),
             **values,
-            transaction_result=rest[1] == "commit",
-            topics=(topic,),
+            transaction_result=rest[1] == _COMMIT,
+            topics=topics or (of_group,),
             coordinator_epoch=0,
         )
         return WriteTxnMarkersRequest(markers=(marker,))
+
+    def values(self, request: WriteTxnMarkersRequest, version: int) -> dict[str, Any]:
+        return {PRODUCER_EPOCH.field: self._marker(request).producer_epoch}
+
+    def write_rest(self, request: WriteTxnMarkersRequest, version: int, scope: Scope) -> list[str]:
+        marker = self._marker(request)
+        partitions = [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+        return end_words(marker.producer_id, partitions, committed=marker.transaction_result)
+
+    @staticmethod
+    def _marker(request: WriteTxnMarkersRequest) -> WritableTxnMarker:
+        """The one marker, for partitions with records."""
+        if len(request.markers) != 1 or not request.markers[0].topics:
+            raise NotExpressible("markers of several transactions at once, or of none")
+        if any(topic.name == OFFSETS_TOPIC for topic in request.markers[0].topics):
+            raise NotExpressible("markers are for offsets partitions, and a transcript's are for a group's own")
+        return request.markers[0]
+
+
+def end_words(producer_id: int, partitions: Iterable[TopicPartition], *, committed: bool) -> list[str]:
+    """The words behind ``end``; without partitions, the offsets of the group are meant."""
+    where = [f"{write_word(each.topic)}:{each.partition}" for each in partitions]
+    return [str(producer_id), _COMMIT if committed else _ABORT, *where]
 
 
 class FetchCommand(RequestCommand):

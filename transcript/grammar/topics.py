@@ -22,10 +22,11 @@ from rejoin.protocol.messages.topics.create_topics import (
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from rejoin.protocol.records.topics import GROUP_RESOURCE
 from rejoin.protocol.wire.compression import CompressionType
-from rejoin.protocol.wire.record_batch import parse_header, size_at
+from rejoin.protocol.wire.record_batch import NO_PRODUCER_ID, BatchHeader, parse_header, size_at
 from rejoin.protocol.wire.record_encoder import BatchBuilder, encode_record
 from rejoin.transcript.grammar.base import RequestCommand, Scope, number, version_option
 from rejoin.transcript.grammar.consumer_groups import topic_names
+from rejoin.transcript.grammar.offsets import PRODUCER_EPOCH, TRANSACTIONAL_ID
 from rejoin.transcript.grammar.words import (
     BadWord,
     NotExpressible,
@@ -117,27 +118,50 @@ class DeleteTopicCommand(RequestCommand):
 
 
 class ProduceCommand(RequestCommand):
-    """A Produce of a batch of records in each partition; only how many they are counts."""
+    """A Produce of a batch of records in each partition; only how many they are counts, and their transaction."""
 
     verb = "produce"
-    usage = "produce t:0=3 ..."
-    does = "write so many records to partitions, each a batch of its own"
+    usage = "produce t:0=3 ... [producer=7] [epoch=0] [sequence=0]"
+    does = (
+        "write so many records to partitions, each a batch of its own; with a producer, in its transaction, and "
+        "sequence is how many it wrote to these partitions before"
+    )
     messages = (ProduceRequest,)
-    version = 12
+    version = 11
+    options = (
+        number("producer", "producer_id", str(NO_PRODUCER_ID)),
+        PRODUCER_EPOCH,
+        number("sequence", "base_sequence", "0"),
+    )
     by_member = False
+    options_last = True
 
     def build(self, values: dict[str, Any], rest: list[str], version: int, scope: Scope) -> Request:
+        producer = values if values["producer_id"] != NO_PRODUCER_ID else {}
         topics = tuple(
             TopicProduceData(
                 name=topic,
                 partition_data=tuple(
-                    PartitionProduceData(index=each.partition, records=_batch(each.offset, scope.now))
+                    PartitionProduceData(index=each.partition, records=_batch(each.offset, scope.now, producer))
                     for each in entries
                 ),
             )
             for topic, entries in read_offsets(rest).items()
         )
-        return ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=topics)
+        transactional_id = TRANSACTIONAL_ID if producer else None
+        return ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=topics)
+
+    def values(self, request: ProduceRequest, version: int) -> dict[str, Any]:
+        headers = [_header(bytes(each.records or b"")) for topic in request.topic_data for each in topic.partition_data]
+        found = {
+            (header.producer_id, header.producer_epoch, header.base_sequence)
+            if header.is_transactional
+            else (NO_PRODUCER_ID, 0, 0)
+            for header in headers
+        }
+        if len(found) != 1:
+            raise NotExpressible("batches of several transactions, or with several sequences")
+        return dict(zip(("producer_id", "producer_epoch", "base_sequence"), found.pop(), strict=True))
 
     def write_rest(self, request: ProduceRequest, version: int, scope: Scope) -> list[str]:
         name_of = topic_names(scope)
@@ -150,27 +174,33 @@ class ProduceCommand(RequestCommand):
         ]
 
 
-def _batch(count: int, now: int) -> bytes:
-    """So many records with short values."""
+def _batch(count: int, now: int, producer: dict[str, int]) -> bytes:
+    """So many records with short values, in the transaction of a producer if there is one."""
     if not 0 < count <= _MOST_RECORDS:
         raise BadWord(f"expected 1 to {_MOST_RECORDS} records, not {count}")
     batch = BatchBuilder(now)
     for offset in range(count):
         batch.append(encode_record(0, offset, None, b"%d" % offset), now)
-    return batch.seal(CompressionType.NONE)
+    return batch.seal(CompressionType.NONE, **producer, is_transactional=bool(producer))
 
 
 def _count(records: bytes) -> int:
     """The number of records in a batch. Raises :class:`NotExpressible` where it is no plain one."""
+    count = _header(records).records_count
+    if not 0 < count <= _MOST_RECORDS:
+        raise NotExpressible(f"a batch of {count} records")
+    return count
+
+
+def _header(records: bytes) -> BatchHeader:
+    """The header of the one batch. Raises :class:`NotExpressible` where there is another, or none."""
     try:
         header = parse_header(records)
     except (ValueError, struct.error):
         raise NotExpressible("records that are no batch") from None
-    if header.is_transactional or header.is_control or size_at(records) != len(records):
-        raise NotExpressible("records of a transaction, or several batches")
-    if not 0 < header.records_count <= _MOST_RECORDS:
-        raise NotExpressible(f"a batch of {header.records_count} records")
-    return header.records_count
+    if header.is_control or size_at(records) != len(records):
+        raise NotExpressible("control records, or several batches")
+    return header
 
 
 class ConfigsCommand(RequestCommand):
