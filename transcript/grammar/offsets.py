@@ -54,7 +54,7 @@ COMMIT_GENERATION = Option(
 )
 
 TRANSACTIONAL_ID = "transfer"
-"""That of every transaction: transcripts have no transaction coordinator, and only producer ids count."""
+"""The id of every transaction: transcripts have no transaction coordinator, and only producer ids count."""
 PRODUCER_EPOCH = number("epoch", "producer_epoch", "0")
 
 
