@@ -85,6 +85,7 @@ async def recorded_transactions() -> str:
 
         async def produce(words: str, producer: Any, version: int = 13) -> None:
             state = f"producer={producer.producer_id} epoch={producer.producer_epoch}"
+            request: Any
             request, _ = PRODUCE.read([*words.split(), *state.split()], scope())
             (topic,) = request.topic_data
             named = topic.model_copy(update={"name": "", "topic_id": topic_id})
