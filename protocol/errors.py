@@ -148,5 +148,6 @@ _RETRIABLE = frozenset(
         ErrorCode.SHARE_SESSION_NOT_FOUND,
         ErrorCode.INVALID_SHARE_SESSION_EPOCH,
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
     }
 )

@@ -59,6 +59,7 @@ def test_every_sequence_is_recorded() -> None:
     assert list(recorded()) == list(SEQUENCES)
 
 
+@pytest.mark.xdist_group("ACLs, each on what the ones before left")
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_outcomes_are_those_of_kafka(driven: DrivenNode, name: str) -> None:
     ask(driven, *CLEAR)

@@ -37,7 +37,10 @@ def test_nothing_is_found_in_the_coordinator_as_it_is(start: int) -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_what_is_drawn_could_be_written_by_hand(schedule: str) -> None:
     for seed in range(30):
-        scenario_from(yaml.safe_dump(SCHEDULES[schedule](seed)), f"{schedule} {seed}")
+        drawn = dict(SCHEDULES[schedule](seed))
+        # Threads that send anything at all are for searches alone.
+        drawn.pop("application", None)
+        scenario_from(yaml.safe_dump(drawn), f"{schedule} {seed}")
 
 
 def test_nothing_is_found_while_nodes_lose_what_they_lead() -> None:

@@ -213,7 +213,7 @@ OTHERS: Final = (
     *("consumer.session.timeout.ms", "config.storage.topic", "bootstrap.servers", "client.id"),
     *("worker.unsync.backoff.ms", "scheduled.rebalance.max.delay.ms", "consumer.crash"),
     *("server.log", "segment.bytes", "log.cleaner.enable"),
-    *("num.standby.replicas", "state.dir"),
+    *("num.standby.replicas", "streams.num.standby.replicas", "state.dir"),
     *("share.auto.offset.reset", "share.record.lock.duration.ms"),
     *("org.apache.kafka.clients.consumer", "java.util.regex"),
 )
