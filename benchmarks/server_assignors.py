@@ -42,7 +42,7 @@ _WISHES: Final = ("equal", "one wants less", "each half")
 
 
 Ask: TypeAlias = Callable[[str], str]
-"""What Kafka's assignor answers to a problem: milliseconds, and what its Java program adds."""
+"""Kafka's answer to a problem: milliseconds, and counts that its Java program adds."""
 
 _SOURCE: Final = Path(__file__).parent / "assignors" / "java" / "ServerAssignorBenchmark.java"
 

@@ -31,7 +31,7 @@ JAVA = True
 AIM: Final = 2.0
 """The most times of Kafka's class that an assignment may take, with four members in every process."""
 UNEVEN_BOUND: Final = 6.0
-"""The same where processes differ in size: loads then do not rise in rounds, and each task goes through a heap."""
+"""Groups whose processes differ in size: loads then do not rise in rounds, and each task goes through a heap."""
 
 _SOURCE: Final = Path(__file__).parent / "java" / "TaskAssignorBenchmark.java"
 

@@ -30,7 +30,7 @@ class ScramLogin(NamedTuple):
 
 
 class ScramStep(NamedTuple):
-    """What happens next: a principal's request, or a login."""
+    """The next step: a principal's request, or a login."""
 
     who: str
     what: Probe | ScramLogin

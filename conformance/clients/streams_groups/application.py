@@ -133,7 +133,7 @@ class StreamsApplication:
         await until(state, is_listed)
 
     async def seen(self) -> Json:
-        """What can be compared of the group: its state, its topology and the number of tasks of each member."""
+        """The comparable part of the group: its state, its topology and the number of tasks of each member."""
         described = await self.stage.described(self.name)
         sizes = {
             kind: sorted(_by_subtopology(tasks) for tasks in tasks_of(described, kind).values())

@@ -112,7 +112,7 @@ class StreamsStage:
         return next(found, "none")
 
     async def offsets(self, group: str, topic: str) -> list[int]:
-        """What a group has committed of a topic."""
+        """The offsets that a group has committed of a topic."""
         topics = [{"name": topic, "partitionIndexes": list(range(PARTITIONS))}]
         asked = {"groupId": group, "memberId": None, "memberEpoch": -1, "topics": topics}
         answer = await self.broker.ask("OffsetFetch", {"groups": [asked], "requireStable": True}, 9)

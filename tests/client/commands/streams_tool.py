@@ -1,4 +1,4 @@
-"""What Kafka's ``kafka-streams-groups.sh`` printed at each stage of a group's life, and how outputs are compared."""
+"""Outputs of Kafka's ``kafka-streams-groups.sh`` at each stage of a group's life, and their comparison."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def log_of(node: RecordedStreams, version: Version) -> list[str]:
 
 
 def said(row: dict[str, Any]) -> tuple[Any, ...]:
-    """What a row says, with tasks as the journal has them."""
+    """The fields of a row, with tasks as the journal has them."""
     values: list[Any] = [row["event"]]
     for name in SAYS:
         value = row.get(name)

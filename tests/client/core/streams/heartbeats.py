@@ -108,7 +108,7 @@ def streams_response(
     endpoints: int = 0,
     offsets_interval_ms: int = 60_000,
 ) -> StreamsGroupHeartbeatResponse:
-    """What a coordinator answers a heartbeat of a thread; without ``active``: the tasks are as before."""
+    """A coordinator's answer to a heartbeat of a thread; without ``active``: the tasks are as before."""
     if error is not ErrorCode.NONE:
         return StreamsGroupHeartbeatResponse(error_code=error, error_message="said the bench")
     return StreamsGroupHeartbeatResponse(

@@ -34,7 +34,7 @@ DURABLE = (
 
 
 class Coordinators:
-    """What members of the tests ask: the node that leads their group, as soon as there is one."""
+    """The node that members of the tests ask: the one that leads their group, as soon as there is one."""
 
     def __init__(self, *apps: App) -> None:
         self.apps = list(apps)
