@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 import structlog
@@ -19,6 +20,7 @@ from tests.coordinator.ports import free_port
 from tests.postgres import postgres as postgres
 from tests.postgres import postgres_server as postgres_server
 from tests.simulation.web.browser import CHROMIUM
+from tests.suite import scheduling
 
 # The same examples on every run, and no clock: a failure here must be one that anybody can repeat. HYPOTHESIS_PROFILE
 # set to "search" looks for new ones.
@@ -47,6 +49,15 @@ gc.disable()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what transcripts now give into their files")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    scheduling.send_less(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.Neighbours | None:
+    return scheduling.Neighbours(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.hookimpl(wrapper=True)

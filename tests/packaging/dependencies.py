@@ -67,7 +67,8 @@ def loaded_by_serve(packages: Iterable[str]) -> set[str]:
     """The packages that ``rejoin serve`` has loaded when it listens."""
     with tempfile.TemporaryDirectory() as folder:
         modules = {name.partition(".")[0] for name in modules_when_listening(Path(folder))}
-    names = {_normalized(name) for module in modules for name in packages_distributions().get(module, ())}
+    distributions = packages_distributions()
+    names = {_normalized(name) for module in modules for name in distributions.get(module, ())}
     return names & set(packages)
 
 
