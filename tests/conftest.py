@@ -20,7 +20,7 @@ from tests.coordinator.ports import free_port
 from tests.postgres import postgres as postgres
 from tests.postgres import postgres_server as postgres_server
 from tests.simulation.web.browser import CHROMIUM
-from tests.suite import scheduling
+from tests.suite import cases, scheduling
 
 # The same examples on every run, and no clock: a failure here must be one that anybody can repeat. HYPOTHESIS_PROFILE
 # set to "search" looks for new ones.
@@ -49,10 +49,12 @@ gc.disable()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what transcripts now give into their files")
+    parser.addoption("--case", default="", help="run those cases of a test alone whose names have this text")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     scheduling.send_less(config)
+    cases.Wanted.text = config.getoption("case")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -6,16 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from conformance.replay.known_differences import KNOWN_DIFFERENCES, known_difference
 from conformance.steps.language import load_all, script_header
 from rejoin.conform.steps.player import COMMANDS
 from rejoin.protocol.registry import BY_NAME
 from tests.conformance.golden import PATHS, broker_versions, name_of, recording, recordings, replayed, unexplained
+from tests.suite.cases import for_each
 
 
-@pytest.mark.parametrize("path", PATHS, ids=name_of)
+@for_each("path", PATHS, ids=name_of, parts=4)
 def test_the_emulator_answers_as_kafka_did(path: Path) -> None:
     assert unexplained(replayed(recording(path))) == []
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from conformance.replay.replay import BrokerDriver, Emulator
 from rejoin.conform.comparison.compare import RecordedExchange
 from rejoin.protocol.message import Request, Response
 from tests.conformance.golden import PATHS, differing, name_of, recording, unexplained
 from tests.conformance.wire import WireExchange
+from tests.suite.cases import for_each
 
 
 class OverWire(Emulator):
@@ -29,7 +28,7 @@ class OverWire(Emulator):
         return super().play()
 
 
-@pytest.mark.parametrize("path", PATHS, ids=name_of)
+@for_each("path", PATHS, ids=name_of, parts=4)
 def test_the_listener_answers_as_kafka_did(path: Path) -> None:
     played = recording(path)
     assert unexplained(differing(played, OverWire(played).play())) == []

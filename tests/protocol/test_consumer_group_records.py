@@ -6,8 +6,6 @@ import base64
 import json
 from typing import Any, Final
 
-import pytest
-
 from rejoin.coordinator.storage.codec import PLAIN, Entry, decode, encode
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.records.groups import consumer_groups
@@ -15,6 +13,7 @@ from rejoin.protocol.records.groups.group_parts import GroupPart, MemberPart
 from rejoin.protocol.records.keyed import KeyedRecord, Record
 from rejoin.protocol.wire.keyed_records import key_bytes, value_bytes
 from tests.paths import ROOT
+from tests.suite.cases import for_each
 
 LINES: Final = (ROOT / "tests/golden/consumer-group-records.jsonl").read_text().splitlines()
 """Made from recorded records with Kafka's own converters (``conformance/kafka/RecordBytes.java``)."""
@@ -40,12 +39,12 @@ def record_of(kafkas: dict[str, Any]) -> KeyedRecord[Any, Any]:
     return record
 
 
-@pytest.mark.parametrize("kafkas", KAFKAS)
+@for_each("kafkas", KAFKAS)
 def test_json_is_kafkas(kafkas: dict[str, Any]) -> None:
     assert encode(record_of(kafkas)) == entry_of(kafkas)
 
 
-@pytest.mark.parametrize("kafkas", KAFKAS)
+@for_each("kafkas", KAFKAS)
 def test_bytes_are_kafkas(kafkas: dict[str, Any]) -> None:
     record = record_of(kafkas)
     assert base64.b64encode(key_bytes(record)).decode() == kafkas["keyBytes"]
@@ -72,7 +71,7 @@ def rebuilt(record: KeyedRecord[Any, Any]) -> KeyedRecord[Any, Any]:
     return record
 
 
-@pytest.mark.parametrize("kafkas", KAFKAS)
+@for_each("kafkas", KAFKAS)
 def test_helpers_make_the_versions_that_kafka_writes(kafkas: dict[str, Any]) -> None:
     record = record_of(kafkas)
     assert rebuilt(record) == record

@@ -21,6 +21,7 @@ from rejoin.protocol.fields import FieldSpec, fields_of
 from rejoin.protocol.registry import DEFINED, Api
 from rejoin.protocol.types import ZERO_UUID, Entity, WireType
 from tests.paths import ROOT
+from tests.suite.cases import for_each
 
 OURS: Final = {
     Entity.RESOURCE_NAME,
@@ -175,7 +176,7 @@ NOT_IN_KAFKA_PYTHON: Final = {
     *(api.name for api in DEFINED.values() if "Share" in api.name or "Streams" in api.name),
 }
 DEFINITIONS: Final = [
-    pytest.param(api, source, id=f"{api.name}-{source}")
+    (api, source)
     for api in DEFINED.values()
     for source in SOURCES
     if source == "Kafka 4.4" or api.name not in NOT_IN_KAFKA_PYTHON
@@ -183,7 +184,7 @@ DEFINITIONS: Final = [
 
 
 @pytest.mark.parametrize("side", ["Request", "Response"])
-@pytest.mark.parametrize(("api", "source"), DEFINITIONS)
+@for_each("api, source", DEFINITIONS, ids=lambda definition: f"{definition[0].name} {definition[1]}")
 def test_fields_are_kafkas(api: Api, side: str, source: str) -> None:
     definition = SOURCES[source](api.name + side)
     model = api.request if side == "Request" else api.response
@@ -193,7 +194,7 @@ def test_fields_are_kafkas(api: Api, side: str, source: str) -> None:
     assert differences(ours, kafkas, "") == {}
 
 
-@pytest.mark.parametrize(("api", "source"), DEFINITIONS)
+@for_each("api, source", DEFINITIONS, ids=lambda definition: f"{definition[0].name} {definition[1]}")
 def test_keys_and_flexible_versions_are_kafkas(api: Api, source: str) -> None:
     definition = SOURCES[source](f"{api.name}Request")
     assert definition["apiKey"] == api.key

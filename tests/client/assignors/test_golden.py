@@ -10,6 +10,7 @@ import pytest
 from rejoin.client.assignors import assignor_named
 from rejoin.client.assignors.base import AssignorError
 from tests.client.assignors.vectors import Vector, answer_of, article_examples, assignor_vectors, cluster_of, members_of
+from tests.suite.cases import for_each
 
 VECTORS = assignor_vectors()
 ANSWERED = [vector for vector in VECTORS if "assignment" in vector]
@@ -33,13 +34,13 @@ def test_the_recording_is_whole() -> None:
     assert len(REFUSED) == 10
 
 
-@pytest.mark.parametrize("vector", ANSWERED, ids=_name)
+@for_each("vector", ANSWERED, ids=_name, parts=4)
 def test_answer_is_kafkas(vector: Vector) -> None:
     answer = assignor_named(vector["assignor"]).assign(cluster_of(vector), members_of(vector))
     assert answer == answer_of(vector)
 
 
-@pytest.mark.parametrize("vector", REFUSED, ids=_name)
+@for_each("vector", REFUSED, ids=_name)
 def test_where_kafka_throws_the_error_names_what_does_not_exist(vector: Vector) -> None:
     ghosts = [
         f"{topic}-{number}"
@@ -52,7 +53,7 @@ def test_where_kafka_throws_the_error_names_what_does_not_exist(vector: Vector) 
     assert any(ghost in str(refused.value) for ghost in ghosts)
 
 
-@pytest.mark.parametrize("vector", [v for v in VECTORS if "withheld" in v], ids=_name)
+@for_each("vector", [v for v in VECTORS if "withheld" in v], ids=_name)
 def test_withheld_partitions_are_kafkas(vector: Vector) -> None:
     members = members_of(vector)
     answer = assignor_named(vector["assignor"]).assign(cluster_of(vector), members)
@@ -70,7 +71,7 @@ def test_withheld_partitions_are_kafkas(vector: Vector) -> None:
 INSENSITIVE = [v for v in ANSWERED if not v["order_sensitive"] and len(v["members"]) <= 12]
 
 
-@pytest.mark.parametrize("vector", INSENSITIVE[::3], ids=_name)
+@for_each("vector", INSENSITIVE[::3], ids=_name)
 def test_order_of_joining_changes_nothing_where_kafkas_does_not(vector: Vector) -> None:
     order = [member["member_id"] for member in vector["members"]]
     random.Random(vector["id"]).shuffle(order)
@@ -78,7 +79,7 @@ def test_order_of_joining_changes_nothing_where_kafkas_does_not(vector: Vector) 
     assert answer == answer_of(vector)
 
 
-@pytest.mark.parametrize("example", article_examples(), ids=_name)
+@for_each("example", article_examples(), ids=_name)
 def test_examples_of_articles(example: Vector) -> None:
     answer = assignor_named(example["assignor"]).assign(cluster_of(example), members_of(example))
     assert answer == answer_of(example, "kafka")

@@ -14,6 +14,7 @@ import pytest
 from tests.conformance.transactions.recorded_records import RecordedPlay
 from tests.conformance.transactions.recorded_scripts import Step, read_script, scripts_of
 from tests.paths import ROOT
+from tests.suite.cases import for_each
 
 RECORDED: Final = sorted((ROOT / "tests/golden/consumer-groups/recorded").glob("*.jsonl.gz"))
 SCRIPTS: Final = {name: lines for path in RECORDED for name, lines in scripts_of(path)}
@@ -46,7 +47,7 @@ def differences_in(lines: list[str], *, over_wire: bool, drawn: str = "") -> lis
 
 
 @pytest.mark.parametrize("over_wire", [False, True], ids=["core", "wire"])
-@pytest.mark.parametrize("name", sorted(SCRIPTS))
+@for_each("name", sorted(SCRIPTS), parts=4)
 def test_every_field_is_as_recorded(name: str, over_wire: bool) -> None:
     assert differences_in(SCRIPTS[name], over_wire=over_wire, drawn=DRAWN.get(name, "")) == []
 

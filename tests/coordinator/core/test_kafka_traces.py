@@ -7,8 +7,6 @@ import json
 from collections import deque
 from typing import Any
 
-import pytest
-
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append, Effect
 from rejoin.coordinator.core.inputs import (
@@ -43,6 +41,7 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
 from tests import paths
 from tests.coordinator.core.driver import Driver
+from tests.suite.cases import for_each
 
 TRACES = paths.GOLDEN / "coordinator.jsonl.gz"
 PARTITION = offsets_partition(partition_for("g", 50))
@@ -304,7 +303,7 @@ def without_leaks(out: list[dict[str, Any]], answered_by_kafka: set[int]) -> lis
     return [reply for reply in out if reply not in extra]
 
 
-@pytest.mark.parametrize("trace", traces(), ids=lambda trace: str(trace["id"]))
+@for_each("trace", traces(), ids=lambda trace: str(trace["id"]), parts=2)
 def test_replays_as_on_kafka(trace: dict[str, Any]) -> None:
     replay = Replay(trace)
     answered_by_kafka = answered(trace)

@@ -39,6 +39,7 @@ from tests.coordinator.core.group_states import (
     sync,
     txn,
 )
+from tests.suite.cases import for_each
 
 COLUMNS = ("Empty", "Initial", "Preparing", "LastOne", "Completing", "Stable", "Dead")
 """``Initial``: a group that was Empty prepares. ``Preparing``: others are missing, too. ``LastOne``: no other is."""
@@ -185,10 +186,15 @@ def cells() -> Iterator[Any]:
             for column, cell in zip(COLUMNS, answers.split(), strict=True):
                 if cell != "-":
                     name = " ".join(words)
-                    yield pytest.param(name, version, column, cell, id=f"{name} v{version}-{column}")
+                    yield name, version, column, cell
 
 
-@pytest.mark.parametrize(("name", "version", "state", "cell"), list(cells()))
+def named(cell: tuple[Any, ...]) -> str:
+    name, version, state, _ = cell
+    return f"{name} v{version}-{state}"
+
+
+@for_each("name, version, state, cell", cells(), ids=named)
 def test_a_request_in_a_state(name: str, version: int, state: str, cell: str) -> None:
     with_pending_id = "pending" in name
     is_new = with_pending_id or " new" in name
@@ -264,10 +270,10 @@ def admissions() -> Iterator[Any]:
             for version in sorted({int(first), int(last)}):
                 for state, cell in zip(states, answers.split(), strict=True):
                     name = " ".join(words)
-                    yield pytest.param(name, version, state, int(cell), id=f"{name} v{version}-{state}")
+                    yield name, version, state, int(cell)
 
 
-@pytest.mark.parametrize(("name", "version", "state", "error"), list(admissions()))
+@for_each("name, version, state, error", admissions(), ids=named)
 def test_a_request_that_is_not_let_in(name: str, version: int, state: str, error: int) -> None:
     group_id = "" if state == "no-group" else GROUP
     answer = refusing_node(state).ask(OUTSIDE_REQUESTS[name](group_id, version), version)

@@ -11,6 +11,7 @@ from rejoin.journal.kafka_logs.reasons import CLIENT_REASON, REASONS, WITH_CLIEN
 from rejoin.journal.kafka_logs.template import NEWEST, OLDEST, VERSIONS, Template, Version
 from rejoin.pipeline.reading.broker_logs.messages import read_message
 from rejoin.pipeline.reading.broker_logs.reasons import read_reason
+from tests.suite.cases import for_each
 
 VALUES = {
     "group": "a group [of] 2.0 (mine)",
@@ -69,11 +70,12 @@ def rows(table: tuple[Template, ...]) -> list[tuple[Template, Version]]:
     return [(template, version) for template in table for version in VERSIONS if template.is_in(version)]
 
 
-def name(value: object) -> str:
-    return f"{value.kind}-{value.variant}" if isinstance(value, Template) else str(value)
+def name(row: tuple[Template, Version]) -> str:
+    template, version = row
+    return f"{template.kind}-{template.variant}-{version}"
 
 
-@pytest.mark.parametrize(("template", "version"), rows(LINES), ids=name)
+@for_each("template, version", rows(LINES), ids=name)
 def test_a_line_is_read_as_it_was_written(template: Template, version: Version) -> None:
     found = read_message(template.format(version, VALUES))
     assert found is not None
@@ -83,8 +85,8 @@ def test_a_line_is_read_as_it_was_written(template: Template, version: Version) 
     assert found.group == (VALUES["group"] if "group" in template.fields(version) else None)
 
 
-@pytest.mark.parametrize(("template", "version"), rows(REASONS), ids=name)
 @pytest.mark.parametrize("client_reason", [None, "any words; client reason: again"])
+@for_each("template, version", rows(REASONS), ids=name)
 def test_a_reason_is_read_as_it_was_written(template: Template, version: Version, client_reason: str | None) -> None:
     text = template.format(version, VALUES)
     if client_reason is not None and template.kind in WITH_CLIENT_REASON:

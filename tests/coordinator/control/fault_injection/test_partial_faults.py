@@ -20,6 +20,7 @@ from rejoin.protocol.request_contents.entries import EntryList, EntrySelection, 
 from rejoin.protocol.types import Entity, WireType
 from rejoin.protocol.wire.codec import codec_of
 from tests.coordinator.control.samples import joined, parse, stable
+from tests.suite.cases import for_each
 
 NOT_CHOSEN: Final = {
     "Fetch.forgotten_topics_data": "they leave the session and are not answered",
@@ -53,7 +54,6 @@ NOT_CHOSEN: Final = {
 """Lists whose entries no rule can choose, and why."""
 
 EVERY_VERSION: Final = [(api, version) for api in APIS for version in range(api.min_version, api.max_version + 1)]
-IDS: Final = [f"{api.name}-{version}" for api, version in EVERY_VERSION]
 RULE_FIELDS: Final = {
     Entity.GROUP_ID: "group",
     Entity.COORDINATOR_KEY: "group",
@@ -65,6 +65,10 @@ RULE_FIELDS: Final = {
     Entity.PARTITION: "partitions",
 }
 TOPIC_IDS: Final = {"A" * 21 + "Q": "one", "A" * 21 + "g": "two"}
+
+
+def named(row: tuple[Api, int]) -> str:
+    return f"{row[0].name}-{row[1]}"
 
 
 @pytest.fixture
@@ -110,7 +114,7 @@ def innermost(lists: tuple[EntryList, ...]) -> list[list[EntryList]]:
     return [[each, *path] for each in lists for path in innermost(each.lists)] if lists else [[]]
 
 
-@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+@for_each("api", APIS, ids=lambda api: api.name)
 def test_entries_of_every_list_can_be_chosen(api: Api) -> None:
     """For a new API: add its list to ``NOT_CHOSEN`` with the reason, or let the response name what the list names."""
     for version in range(api.min_version, api.max_version + 1):
@@ -120,7 +124,7 @@ def test_entries_of_every_list_can_be_chosen(api: Api) -> None:
         assert lists - chosen <= reasons, f"v{version}: {lists - chosen - reasons}"
 
 
-@pytest.mark.parametrize(("api", "version"), EVERY_VERSION, ids=IDS)
+@for_each("api, version", EVERY_VERSION, ids=named)
 def test_one_entry_of_each_list_fails(api: Api, version: int) -> None:
     lists = entry_lists(api.request, api.response, version)
     request: Request = filled(api.request, 0, version)
@@ -183,7 +187,7 @@ def errors_in(part: Any, lists: tuple[EntryList, ...]) -> Any:
             yield from errors_in(entry, each.lists)
 
 
-@pytest.mark.parametrize(("api", "version"), EVERY_VERSION, ids=IDS)
+@for_each("api, version", EVERY_VERSION, ids=named)
 def test_an_entry_that_fails_alone_is_that_of_a_request_that_fails(api: Api, version: int) -> None:
     lists = entry_lists(api.request, api.response, version)
     request: Request = filled(api.request, 0, version)
@@ -201,7 +205,7 @@ def without(entry: Any, names: set[str]) -> Any:
     return {name: value for name, value in entry.model_dump().items() if name not in names}
 
 
-@pytest.mark.parametrize(("api", "version"), EVERY_VERSION, ids=IDS)
+@for_each("api, version", EVERY_VERSION, ids=named)
 def test_every_answer_with_a_throttle_can_be_throttled(api: Api, version: int) -> None:
     there = any(each.name == "throttle_time_ms" and each.versions.carries(version) for each in fields_of(api.response))
     assert is_throttled(api, version) is there

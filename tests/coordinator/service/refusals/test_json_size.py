@@ -17,9 +17,10 @@ from rejoin.protocol.registry import FETCH
 from rejoin.protocol.wire.errors import ResponseTooLarge
 from tests.benchmarks.calls import calls_of
 from tests.protocol.wire.messages import VERSIONS, random_message
+from tests.suite.cases import for_each
 
 
-@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=lambda value: getattr(value, "name", value))
+@for_each("api, version", VERSIONS, ids=lambda row: f"{row[0].name} {row[1]}")
 def test_the_size_in_json_is_known_roughly(api: Any, version: int) -> None:
     random = Random(f"{api.name} {version}")
     for _ in range(3):

@@ -23,6 +23,7 @@ from tests.paths import RECORDED
 from tests.pipeline.reading.broker_logs.reconstructed import reconstruct
 from tests.pipeline.transactions import lives
 from tests.pipeline.transactions.lives import RecordedNode
+from tests.suite.cases import for_each
 
 SERVER_LOG = RECORDED / "transaction-logs" / "server.log"
 VALUES = {
@@ -46,11 +47,12 @@ def rows(table: tuple[Template, ...]) -> list[tuple[Template, Version]]:
     return [(template, version) for template in table for version in VERSIONS if template.is_in(version)]
 
 
-def name(value: object) -> str:
-    return f"{value.kind}-{value.variant}" if isinstance(value, Template) else str(value)
+def name(row: tuple[Template, Version]) -> str:
+    template, version = row
+    return f"{template.kind}-{template.variant}-{version}"
 
 
-@pytest.mark.parametrize(("template", "version"), rows(TRANSACTION_LINES), ids=name)
+@for_each("template, version", rows(TRANSACTION_LINES), ids=name)
 def test_a_line_is_read_as_it_was_written(template: Template, version: Version) -> None:
     exception = transaction_line("txn_fenced", version)
     assert exception is not None
