@@ -311,6 +311,12 @@ releases: setup
 releases-page: setup
 	$(RUN) -m conformance.releases --page
 
+# APIs of a stock Kafka 4.4 and of this broker beside each other; writes docs/api-versions.md. RECORD=--record asks real
+# brokers anew, which wants Maven and a JDK.
+.PHONY: api-versions
+api-versions: setup
+	$(RUN) -m conformance.api_versions $(RECORD)
+
 # A real Kafka, followed by rejoin watch --bootstrap-server; it wants Maven and Java.
 .PHONY: watch-kafka
 watch-kafka: setup
@@ -374,6 +380,24 @@ example-streams: setup
 .PHONY: client-streams-tool
 client-streams-tool: setup
 	$(RUN) -m conformance.clients.streams_tool
+
+# kafka-acls.sh and kafka-configs.sh of Kafka 4.4 on a real Kafka and on Rejoin, outputs beside each other. RECORD=--record
+# keeps those of Kafka. It wants Maven and a JDK; a minute.
+.PHONY: client-security-tools
+client-security-tools: setup
+	$(RUN) -m conformance.clients.admin.tools $(RECORD)
+
+# Administrators' calls of three clients on a real Kafka and on Rejoin; writes the table of docs/clients.md. It wants Maven, a JDK
+# and Go.
+.PHONY: client-admin-calls
+client-admin-calls: setup
+	$(RUN) -m conformance.clients.admin.calls $(CLIENTS)
+
+# Producers of Java and librdkafka with a quota of 1 MB/s on a real Kafka and on Rejoin: how much of it they reach in 30 s of
+# the steady state; writes the table of docs/clients.md.
+.PHONY: client-throttling
+client-throttling: setup
+	$(RUN) -m conformance.clients.admin.throttling
 
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

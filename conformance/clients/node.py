@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
 
-START_SECONDS: Final = 30.0
+START_SECONDS: Final = 120.0
 DEFECTS: Final = ("kafka_request_refused", "core_failed", "Traceback")
 
 
@@ -95,7 +95,7 @@ def running(*options: str) -> Iterator[Node]:
             yield Node(f"127.0.0.1:{_port(kafka)}", f"http://127.0.0.1:{_port(http)}", (log,))
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 def _port(file: Path) -> str:

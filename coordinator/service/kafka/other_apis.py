@@ -36,5 +36,6 @@ OTHER_APIS: Final = {
     80: "AddRaftVoter",
     81: "RemoveRaftVoter",
     82: "UpdateRaftVoter",
+    94: "UnregisterController",
 }
 """By API key. Kafka: ApiKeys."""

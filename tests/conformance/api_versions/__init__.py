@@ -1,0 +1,1 @@
+"""APIs of Kafka and of this broker."""
