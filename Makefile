@@ -86,6 +86,11 @@ image: setup
 bench: setup
 	$(RUN) -m benchmarks --quick
 
+# A heartbeat and a Produce with no ACL and no quota beside the last commit without either, from git: within 3 %.
+.PHONY: bench-limits
+bench-limits: setup
+	$(RUN) -m benchmarks.kafka.before_limits
+
 # The benchmarks that take longer than a few minutes each.
 bench-long: setup
 	$(RUN) -m benchmarks --long
@@ -381,8 +386,8 @@ example-streams: setup
 client-streams-tool: setup
 	$(RUN) -m conformance.clients.streams_tool
 
-# kafka-acls.sh and kafka-configs.sh of Kafka 4.4 on a real Kafka and on Rejoin, outputs beside each other. RECORD=--record
-# keeps those of Kafka. It wants Maven and a JDK; a minute.
+# kafka-acls.sh and kafka-configs.sh of Kafka 4.4 on Rejoin, outputs beside those on a real Kafka, which RECORD=--record
+# starts and records anew. It wants Maven and a JDK; half a minute.
 .PHONY: client-security-tools
 client-security-tools: setup
 	$(RUN) -m conformance.clients.admin.tools $(RECORD)
@@ -393,7 +398,7 @@ client-security-tools: setup
 client-admin-calls: setup
 	$(RUN) -m conformance.clients.admin.calls $(CLIENTS)
 
-# Producers of Java and librdkafka with a quota of 1 MB/s on a real Kafka and on Rejoin: how much of it they reach in 30 s of
+# Producers of Java and librdkafka with a quota of 1 MB/s on a real Kafka and on Rejoin: how much of it they reach in
 # the steady state; writes the table of docs/clients.md.
 .PHONY: client-throttling
 client-throttling: setup

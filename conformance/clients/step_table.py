@@ -35,6 +35,8 @@ class StepTable:
     results: Path
     counts: tuple[str, ...] = ()
     """Counters of programs, each a row beside the steps."""
+    words: tuple[str, str] = ("passed", "**failed**")
+    """Cells of a step without a problem and of one with a problem."""
 
     @property
     def begin(self) -> str:
@@ -66,7 +68,7 @@ class StepTable:
         kept = self.read()
         rows = [[self.heading, *(each["client"] for each in kept)], ["---"] * (len(kept) + 1)]
         rows += [[title, *(each[title] for each in kept)] for title in ("version", "day")]
-        rows += [[name, *(_cell(each["problems"].get(name)) for each in kept)] for name in self.steps]
+        rows += [[name, *(self._cell(each["problems"].get(name)) for each in kept)] for name in self.steps]
         rows += [[name, *(str(each.get("counts", {}).get(name, "–")) for each in kept)] for name in self.counts]
         text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
         failed = [(each["client"], *pair) for each in kept for pair in each["problems"].items() if pair[1]]
@@ -89,6 +91,5 @@ class StepTable:
         self.write()
         return 0 if all(good) else 1
 
-
-def _cell(problem: str | None) -> str:
-    return "–" if problem is None else "**failed**" if problem else "passed"
+    def _cell(self, problem: str | None) -> str:
+        return "–" if problem is None else self.words[bool(problem)]

@@ -7,6 +7,7 @@ from importlib.metadata import version
 import pytest
 
 from conformance.clients import burrow, consumer_groups, logins, share_groups, streams_groups, tools
+from conformance.clients.admin import calls
 from conformance.clients.node import IN_MEMORY, KINDS
 from conformance.clients.programs import CLIENTS, PYTHON, ClientProgram
 from conformance.clients.results import BEGIN, END, EXAMPLE, STEPS, read_results, tables
@@ -38,6 +39,21 @@ def test_the_table_of_consumer_groups_is_that_of_its_results() -> None:
 def test_the_table_of_share_groups_is_that_of_its_results() -> None:
     written = TEXTS["docs/clients.md"].split(share_groups.TABLE.begin)[1].split(share_groups.TABLE.end)[0]
     assert written == f"\n{share_groups.TABLE.text()}\n"
+
+
+def test_the_table_of_administration_is_that_of_its_results() -> None:
+    written = TEXTS["docs/clients.md"].split(calls.TABLE.begin)[1].split(calls.TABLE.end)[0]
+    assert written == f"\n{calls.TABLE.text()}\n"
+
+
+@pytest.mark.parametrize("client", list(calls.PROGRAMS))
+def test_each_administrator_made_its_calls(client: str) -> None:
+    (found,) = (each for each in calls.TABLE.read() if each["client"] == client)
+    (version_now,) = (each.version for each in CLIENTS if each.name == client)
+    assert found["version"] == version_now
+    assert found["problems"].keys() <= set(calls.CALLS)
+    equal = [call for call, problem in found["problems"].items() if not problem]
+    assert {"create ACLs", "describe ACLs", "delete ACLs", "describe users of SCRAM"} <= set(equal)
 
 
 def test_an_application_of_kafka_streams_passed_each_step() -> None:

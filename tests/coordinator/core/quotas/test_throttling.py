@@ -100,6 +100,22 @@ def test_sixty_megabytes_at_one_a_second_take_a_minute_of_the_brokers_time() -> 
     assert 54_000 <= taken_ms[1] <= 66_000
 
 
+@pytest.mark.parametrize("size", [MEGABYTE // 4, MEGABYTE])
+def test_a_producer_reaches_its_quota_after_what_ten_windows_allow_at_once(size: int) -> None:
+    """A client that sends without a pause fills one window and waits for its end, so sums are averaged over eleven."""
+    driven = Driven()
+    limit(driven, PRODUCER, MEGABYTE, user="alice")
+    client = Client(driven)
+    began, sent = driven.now, 0
+    sums: list[int] = []
+    while len(sums) < 59:
+        client.produce(size)
+        sums += [sent] * ((driven.now - began) // 1_000 - len(sums))
+        sent += size
+    reached = (sum(sums[48:59]) - sum(sums[15:26])) / 11 / 33
+    assert 0.9 * MEGABYTE <= reached <= 1.1 * MEGABYTE
+
+
 def test_a_throttled_client_is_answered_at_once_and_its_next_request_waits() -> None:
     driven = Driven()
     limit(driven, PRODUCER, 1_000, user="alice")

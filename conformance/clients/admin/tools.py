@@ -1,0 +1,149 @@
+"""Kafka's ``kafka-acls.sh`` and ``kafka-configs.sh`` on Rejoin: outputs beside those on a real Kafka.
+
+    python -m conformance.clients.admin.tools [--record]
+
+``--record`` starts a Kafka first and writes its outputs to ``tests/golden/security/tools.jsonl``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import re
+import sys
+import tempfile
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, Self
+
+from conformance.clients.admin.both_brokers import kafka, rejoin
+from conformance.clients.admin.tool_commands import CLASSES, runs
+from conformance.clients.programs import HERE, JAVA, run
+from conformance.clients.programs import class_path as tool_path
+from conformance.kafka.broker import kafka_version
+from tests.paths import GOLDEN, ROOT
+
+RELEASE: Final = "4.4.0"
+RECORDED: Final = GOLDEN / "security" / "tools.jsonl"
+RUN_SECONDS: Final = 90.0
+_ADDRESS: Final = re.compile(r"127\.0\.0\.1:\d+")
+_USAGE: Final = re.compile(r"Option +Description$")
+_SET: Final = re.compile(r"\[([A-Z_]+(?:, [A-Z_]+)+)\]")
+_TRACE: Final = re.compile(r"^\s+at .*|^\s+\.\.\. \d+ more$")
+
+
+class ToolRunner:
+    """A JVM that runs tools one after the other. Use it as an async context manager."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._folder = tempfile.TemporaryDirectory(prefix="clients-")
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Self:
+        jars = tool_path(HERE / "tools", RELEASE)
+        source = Path(__file__).with_name("ToolRunner.java")
+        run("javac", "-cp", jars, "-d", self._folder.name, str(source))
+        self._process = await asyncio.create_subprocess_exec(
+            *(*JAVA, "-cp", f"{self._folder.name}:{jars}", source.stem),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            limit=2**24,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._process is not None
+        self._process.kill()
+        async with asyncio.timeout(RUN_SECONDS):
+            await self._process.wait()
+        self._folder.cleanup()
+
+    async def run(self, tool: str, arguments: list[str]) -> dict[str, Any]:
+        """The exit code and the output of a tool."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        line = "\t".join([CLASSES[tool], "--bootstrap-server", self._servers, *arguments])
+        self._process.stdin.write(f"{line}\n".encode())
+        async with asyncio.timeout(RUN_SECONDS):
+            code, _, printed = (await self._process.stdout.readline()).decode().strip().partition(" ")
+        return {"code": int(code), "out": arranged(base64.b64decode(printed).decode())}
+
+
+def arranged(output: str) -> str:
+    """An output to compare: without addresses, stack traces and usage, and with rows that have no order sorted.
+
+    Resources and their ACLs come in the order of Kafka's maps, and so do entities and sets of operations.
+    """
+    lines = [_ADDRESS.sub("HOST:PORT", line).rstrip() for line in output.splitlines() if not _TRACE.match(line)]
+    usage = next((at for at, line in enumerate(lines) if _USAGE.match(line)), len(lines))
+    lines = [_SET.sub(_sorted_set, line) for line in lines[:usage]]
+    found: list[str] = []
+    for kind, some in groupby(lines, _kind):
+        rows = list(some)
+        if kind == "acls":
+            blocks: list[list[str]] = []
+            for row in filter(None, map(str.strip, rows)):
+                if row.startswith("("):
+                    blocks[-1].append(row)
+                else:
+                    blocks.append([row])
+            rows = [row for head, *entries in sorted(blocks) for row in (head, *sorted(entries))]
+        elif kind == "configs":
+            rows.sort()
+        found += rows
+    return "\n".join(found).strip("\n")
+
+
+def _sorted_set(found: re.Match[str]) -> str:
+    return f"[{', '.join(sorted(found[1].split(', ')))}]"
+
+
+def _kind(line: str) -> str:
+    if re.match(r"Current ACLs|Adding ACLs|Acl \(pattern=|\s*\(principal=|$", line):
+        return "acls"
+    return "configs" if re.match(r"(Quota|SCRAM credential) configs for ", line) else "text"
+
+
+async def outputs(servers: str) -> list[dict[str, Any]]:
+    """All runs on a broker, each with its exit code and output."""
+    async with ToolRunner(servers) as runner:
+        return [{"run": [tool, *given], **await runner.run(tool, given)} for tool, given in runs()]
+
+
+async def compare(*, record: bool) -> int:
+    """Run on Rejoin, on Kafka too if it is recorded anew, and print each command with what differs; the exit code."""
+    if record:
+        async with kafka() as servers:
+            theirs = await outputs(servers)
+        RECORDED.write_text("".join(f"{json.dumps(each)}\n" for each in theirs))
+        print(f"written: {RECORDED.relative_to(ROOT)}")
+    else:
+        theirs = [json.loads(line) for line in RECORDED.read_text().splitlines()]
+    async with rejoin() as servers:
+        ours = await outputs(servers)
+    different = 0
+    print(f"kafka-acls.sh and kafka-configs.sh {RELEASE} on Kafka {kafka_version()} and on Rejoin")
+    for one, other in zip(theirs, ours, strict=True):
+        is_same = one == other
+        different += not is_same
+        print(f"{'same' if is_same else 'DIFFERENT'}: {' '.join(one['run'])}")
+        if not is_same:
+            print(f"  Kafka {one['code']}: {one['out']}\n  Rejoin {other['code']}: {other['out']}")
+    print(f"{len(theirs) - different} of {len(theirs)} outputs are the same")
+    return 1 if different else 0
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Run tools for ACLs, quotas and users.")
+    parser.add_argument("--record", action="store_true", help="run them on a real Kafka anew")
+    return asyncio.run(compare(record=parser.parse_args().record))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
