@@ -18,6 +18,8 @@ import org.apache.kafka.common.resource.*;
 /** Calls of AdminClient, each with its result as a line of JSON: a text, or an exception and its words. */
 public class AdminCalls {
   private static final TopicPartition FIRST = new TopicPartition("admin-topic", 0);
+  /** How long Kafka may take until a change that it has confirmed can be read. */
+  private static final int SETTLED_MS = 2_000;
   private static final int UNKNOWN_NODE = 99;
 
   public static void main(String[] args) throws Exception {
@@ -37,6 +39,9 @@ public class AdminCalls {
   private static void show(String call, Callable<?> result) {
     String text, words = "";
     try {
+      if (call.startsWith("describe") || call.startsWith("list")) {
+        Thread.sleep(SETTLED_MS);
+      }
       text = String.valueOf(result.call());
     } catch (Exception problem) {
       Throwable cause = problem instanceof ExecutionException ? problem.getCause() : problem;

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ from confluent_kafka.admin import (
 )
 
 SECONDS: Final = 20.0
+SETTLED_SECONDS: Final = 2.0
+"""How long Kafka may take until a change that it has confirmed can be read."""
 TOPIC: Final = "admin-topic"
 ANY_NAME: Final[Any] = None
 EVERY_ACL: Final = AclBindingFilter(
@@ -48,6 +51,8 @@ MATCHING: Final = AclBindingFilter(
 def show(call: str, work: Callable[[], Any]) -> None:
     """Print the result of a call."""
     words = ""
+    if call.startswith(("describe", "list")):
+        time.sleep(SETTLED_SECONDS)
     try:
         result = str(work())
     except KafkaException as problem:

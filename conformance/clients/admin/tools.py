@@ -28,6 +28,8 @@ from tests.paths import GOLDEN, ROOT
 RELEASE: Final = "4.4.0"
 RECORDED: Final = GOLDEN / "security" / "tools.jsonl"
 RUN_SECONDS: Final = 90.0
+SETTLED_SECONDS: Final = 0.5
+"""How long Kafka may take until a change that it has confirmed can be read."""
 _ADDRESS: Final = re.compile(r"127\.0\.0\.1:\d+")
 _USAGE: Final = re.compile(r"Option +Description$")
 _SET: Final = re.compile(r"\[([A-Z_]+(?:, [A-Z_]+)+)\]")
@@ -67,6 +69,8 @@ class ToolRunner:
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        if {"--list", "--describe"} & set(arguments):
+            await asyncio.sleep(SETTLED_SECONDS)
         line = "\t".join([CLASSES[tool], "--bootstrap-server", self._servers, *arguments])
         self._process.stdin.write(f"{line}\n".encode())
         async with asyncio.timeout(RUN_SECONDS):

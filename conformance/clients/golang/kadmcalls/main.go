@@ -18,6 +18,8 @@ import (
 const (
 	topic       = "admin-topic"
 	unknownNode = 99
+	// How long Kafka may take until a change that it has confirmed can be read.
+	settled = 2 * time.Second
 )
 
 var (
@@ -36,6 +38,9 @@ func said(message string) string {
 func show(call string, work func(context.Context) (string, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
+	if strings.HasPrefix(call, "describe") || strings.HasPrefix(call, "list") {
+		time.Sleep(settled)
+	}
 	words = nil
 	result, err := work(ctx)
 	if err != nil {
