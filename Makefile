@@ -7,7 +7,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 # The tests start hundreds of processes. Without compiled modules each of them takes twice the CPU to start.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer search-share search-streams idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-share kill-transform bank failover client-failover record record-members record-security record-client-logs incident conform conform-mutations clients client-logins clean
+.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer search-share search-streams idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-share kill-transform bank failover client-failover record record-members record-security record-telemetry record-client-logs incident conform conform-mutations clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -15,7 +15,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install --constraint constraints.txt pip setuptools
-	@$(PIP) install --constraint constraints.txt --no-build-isolation --group dev --editable ".[fast,mcp,postgres,pipeline,security]" \
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --group dev --editable ".[fast,mcp,postgres,pipeline,security,telemetry]" \
 	  2> $(VENV)/install.log || (cat $(VENV)/install.log; exit 1)
 	@touch $@
 
@@ -269,6 +269,10 @@ record-producers: setup
 # Logins to a real Kafka: right, wrong and half, over TLS and without; writes tests/golden/security.
 record-security: setup
 	$(RUN) -m conformance.security.record
+
+# Requests about client metrics to a real Kafka that takes them; writes tests/golden/telemetry.
+record-telemetry: setup
+	$(RUN) -m conformance.telemetry.record
 
 # Changes of a real Kafka's users of SCRAM, and logins after them; writes tests/golden/security/scram.jsonl.gz.
 .PHONY: record-scram

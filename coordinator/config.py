@@ -23,6 +23,7 @@ from rejoin.coordinator.settings.security import SecuritySettings
 from rejoin.coordinator.settings.share_groups import ShareGroupSettings
 from rejoin.coordinator.settings.share_records import ShareRecordSettings
 from rejoin.coordinator.settings.streams_groups import StreamsGroupSettings
+from rejoin.coordinator.settings.telemetry import TelemetrySettings
 from rejoin.coordinator.settings.topic_defaults import TopicDefaults
 from rejoin.coordinator.settings.transactions import TransactionSettings
 from rejoin.protocol.brokers.releases import newest_versions
@@ -43,6 +44,7 @@ class Settings(
     EmulatorSettings,
     ClusterSettings,
     SecuritySettings,
+    TelemetrySettings,
     ListenerSettings,
     LogSettings,
     TransactionSettings,

@@ -160,6 +160,9 @@ DESCRIBE_TRANSACTIONS: Final = register(65, (0, 0), 0, "DescribeTransactions", "
 LIST_TRANSACTIONS: Final = register(66, (0, 2), 0, "ListTransactions", ".transactions.list_transactions")
 CONSUMER_GROUP_HEARTBEAT: Final = register(68, (0, 1), 0, "ConsumerGroupHeartbeat", ".groups.consumer_group_heartbeat")
 CONSUMER_GROUP_DESCRIBE: Final = register(69, (0, 1), 0, "ConsumerGroupDescribe", ".groups.consumer_group_describe")
+GET_TELEMETRY_SUBSCRIPTIONS: Final = define(71, (0, 0), 0, "GetTelemetrySubscriptions", ".cluster.telemetry")
+PUSH_TELEMETRY: Final = define(72, (0, 0), 0, "PushTelemetry", ".cluster.telemetry")
+LIST_CONFIG_RESOURCES: Final = register(74, (0, 1), 0, "ListConfigResources", ".cluster.list_config_resources")
 DESCRIBE_TOPIC_PARTITIONS: Final = register(
     75, (0, 0), 0, "DescribeTopicPartitions", ".topics.describe_topic_partitions"
 )
@@ -182,3 +185,6 @@ DELETE_SHARE_GROUP_OFFSETS: Final = register(92, (0, 0), 0, "DeleteShareGroupOff
 STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Final = register(
     93, (0, 0), 0, "StreamsGroupTopologyDescriptionUpdate", ".streams.streams_group_topology_description_update"
 )
+
+TELEMETRY: Final = (GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY)
+"""APIs that nodes serve only where metrics of clients are taken."""

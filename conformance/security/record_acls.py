@@ -17,7 +17,7 @@ from conformance.kafka.broker import HOST, Cluster, class_path, kafka_version
 from conformance.record import ready
 from conformance.security.acl_probes import Probe, every_acl
 from conformance.security.acl_sequences import ADMIN, CLEAR, PRINCIPALS, TOPICS, outcome, sequences
-from rejoin.protocol.registry import BY_NAME
+from rejoin.protocol.registry import DEFINED
 from rejoin.protocol.wire.codec import codec_of
 
 GOLDEN: Final = Path(__file__).parent.parent.parent / "tests" / "golden" / "security" / "acls.jsonl.gz"
@@ -50,7 +50,7 @@ class Login:
 
     async def ask(self, probe: Probe) -> Any:
         """The answer to a probe in Kafka's JSON."""
-        api = BY_NAME[probe.api]
+        api = next(each for each in DEFINED.values() if each.name == probe.api)
         codec = codec_of(api.key, probe.version)
         assert codec is not None, f"{probe.api} {probe.version}"
         request = api.request.parse(json.dumps(probe.body), probe.version)

@@ -199,6 +199,11 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     api.ALTER_USER_SCRAM_CREDENTIALS: ServedApi(lambda of: of.scram.alter_credentials, Rule(cluster=Operation.ALTER)),
     api.DESCRIBE_CLIENT_QUOTAS: ServedApi(lambda of: of.quotas.describe, Rule(cluster=Operation.DESCRIBE_CONFIGS)),
     api.ALTER_CLIENT_QUOTAS: ServedApi(lambda of: of.quotas.alter, Rule(cluster=Operation.ALTER_CONFIGS)),
+    api.LIST_CONFIG_RESOURCES: ServedApi(
+        lambda of: of.config_resources.list_config_resources, Rule(cluster=Operation.DESCRIBE_CONFIGS)
+    ),
+    api.GET_TELEMETRY_SUBSCRIPTIONS: ServedApi(lambda of: of.telemetry.get_subscriptions, Rule()),
+    api.PUSH_TELEMETRY: ServedApi(lambda of: of.telemetry.push, Rule()),
     api.DELETE_TOPICS: ServedApi(lambda of: of.topics.delete_topics, Rule(topic=_DELETE)),
     api.FETCH: ServedApi(lambda of: of.fetches.fetch, Rule(topic=_READ)),
     api.PRODUCE: ServedApi(lambda of: of.produces.produce, Rule(topic=_WRITE, transactional_id=_WRITE)),

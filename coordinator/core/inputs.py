@@ -43,6 +43,10 @@ class Context:
     """This machine's name or address that the client connected to; empty where it is not known."""
     by_operator: bool = False
     """Whether the request is the operator's, not a client's: limits of requests do not apply."""
+    client_port: int | None = None
+    """The port that the client connected from, where it is known."""
+    software: str = ""
+    """The name and version of the client's software, where ApiVersions has said it."""
     connection: str = ""
     """The connection that the request came in by, unlike all others of the node; empty where its end is not seen."""
 

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.share.share import Share
     from rejoin.coordinator.core.share_state.coordinator import ShareCoordinator
     from rejoin.coordinator.core.share_state.group_persister import GroupPersister
+    from rejoin.coordinator.core.telemetry.config_resources import ConfigResourceRequests
+    from rejoin.coordinator.core.telemetry.requests import TelemetryRequests
     from rejoin.coordinator.core.topics.config_requests import ConfigRequests
     from rejoin.coordinator.core.topics.placement import Placement
     from rejoin.coordinator.core.topics.requests import TopicRequests
@@ -262,6 +264,20 @@ class RequestHandlers:
         """A connection is gone."""
         if (share := self.share_if_used) is not None:
             share.requests.disconnected(connection)
+        if (telemetry := self.__dict__.get("telemetry")) is not None:
+            telemetry.instances.disconnected(connection)
+
+    @cached_property
+    def config_resources(self) -> ConfigResourceRequests:
+        from rejoin.coordinator.core.telemetry.config_resources import ConfigResourceRequests
+
+        return ConfigResourceRequests(self.ctx, self.cluster_metadata, self.all_topics, self.admission)
+
+    @cached_property
+    def telemetry(self) -> TelemetryRequests:
+        from rejoin.coordinator.core.telemetry.requests import TelemetryRequests
+
+        return TelemetryRequests(self.ctx, self.all_topics)
 
     # --- data partitions
 

@@ -367,7 +367,7 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
         if app.control is None:
             app.runtime.hand_in(FetchWaited(pending))
 
-    def share_session_lost(connection: str) -> None:
+    def connection_lost(connection: str) -> None:
         app.runtime.hand_in(ConnectionLost(connection))
 
     given = (options.settings, app.metrics, arrivals, app.runtime.submit if app.control is None else app.submit)
@@ -375,7 +375,7 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
         *given,
         app.security,
         end_wait=end_wait,
-        share_session_lost=share_session_lost,
+        connection_lost=connection_lost,
         scram_credentials=lambda: app.runtime.node.scram_credentials,
         is_recorded=bool(app.control),
     )

@@ -49,15 +49,16 @@ class PartitionData(Struct):
         return found
 
 
-ConfigResource: TypeAlias = Literal[2, 32]
-"""Kind of a resource with settings: a topic or a group. Kafka: ConfigResource.Type."""
+ConfigResource: TypeAlias = Literal[2, 16, 32]
+"""Kind of a resource with settings: a topic, a subscription to client metrics, a group. Kafka: ConfigResource.Type."""
 
 TOPIC_RESOURCE: Final = 2
+CLIENT_METRICS_RESOURCE: Final = 16
 GROUP_RESOURCE: Final = 32
 
 
 class ConfigData(Struct):
-    """A setting of a topic or a group; null means that it has its default again."""
+    """A setting of a resource; null means that it has its default again."""
 
     resource_type: ConfigResource = TOPIC_RESOURCE
     resource_name: str

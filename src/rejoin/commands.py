@@ -16,6 +16,7 @@ EXTRAS: Final = {
     "pipeline": ("pyspark", "py4j", "pandas", "pyarrow", "numpy"),
     "postgres": ("asyncpg",),
     "security": ("cryptography", "jwt"),
+    "telemetry": ("opentelemetry", "google"),
 }
 """Each extra of the distribution with the packages that it brings; the first one stands for all."""
 

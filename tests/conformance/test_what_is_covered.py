@@ -15,7 +15,7 @@ from conformance.security.scram_steps import steps as scram_steps
 from rejoin.conform.player.messages import TABLE
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME
+from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, DEFINED
 from tests.conformance.golden import broker_versions, named, recordings
 from tests.conformance.transactions.recorded_scripts import read_script, scripts
 from tests.paths import ROOT
@@ -27,6 +27,7 @@ NOT_RECORDED: Final = {
     ("ApiVersions", 5): "like version 4 but for what it says of the broker; read in the broker's code",
     **{("SaslHandshake", version): "in tests/golden/security" for version in range(2)},
     **{("SaslAuthenticate", version): "in tests/golden/security" for version in range(3)},
+    **{("ListConfigResources", version): "in tests/golden/telemetry" for version in range(2)},
     ("OffsetCommit", 10): "in tests/golden/consumer-groups",
     ("OffsetFetch", 10): "the same",
     ("ConsumerGroupHeartbeat", 0): "the same",
@@ -163,6 +164,6 @@ def test_coverage_names_every_api_that_is_offered_and_every_other_one_of_kafka()
     intro, _, _ = rest.partition("\nThese are the versions of Kafka 4.4")
     done = Counter((int(key), name) for name, key in re.findall(r"^\| (\w+) \| (\d+) \|", requests, re.MULTILINE))
     missing = Counter((int(key), name) for row in _ROW.findall(intro) for name, key in _NAMED.findall(row))
-    assert done == Counter((api.key, api.name) for api in APIS)
+    assert done == Counter((key, DEFINED[key].name) for key in offered(with_telemetry=True))
     assert done + missing == Counter(kafka.items())
     assert f"the other {len(missing)} of the {len(kafka)} APIs" in intro

@@ -127,11 +127,13 @@ MAY_IMPORT = {
         *STEP,
         "coordinator.core.quotas",
         "coordinator.settings.topic_defaults",
+        "coordinator.core.telemetry.subscriptions",
         "coordinator.core.topics",
         "coordinator.core.groups",
         "coordinator.core.partitions",
         "coordinator.core.views",
     ),
+    "coordinator.core.telemetry": (*STEP, "coordinator.core.telemetry", "coordinator.core.topics"),
     "coordinator.core.security": (*STEP, "coordinator.core.topics.changes", "coordinator.settings.security"),
     "coordinator.core.quotas": (*STEP, "coordinator.core.quotas", "coordinator.core.topics.changes"),
     "coordinator.core.cluster": (

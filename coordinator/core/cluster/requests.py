@@ -149,7 +149,8 @@ class ClusterRequests:
         if error is not ErrorCode.NONE:
             self._ctx.reply(token, request.error_response(context.api_version, error))
             return
-        versions = offered(self._ctx.settings.emulator_as_kafka)
+        settings = self._ctx.settings
+        versions = offered(settings.emulator_as_kafka, with_telemetry=settings.emulator_client_telemetry)
         keys = tuple(
             ApiVersion(api_key=key, min_version=ADVERTISED_FROM.get(key, first), max_version=last)
             for key, (first, last) in versions.items()

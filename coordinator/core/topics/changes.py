@@ -20,6 +20,7 @@ from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from rejoin.protocol.records.topics import (
+    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     ConfigData,
     ConfigRecord,
@@ -146,6 +147,8 @@ class TopicChanges:
             self._ctx.features.forget_changes()
             self._ctx.security.clear()
             self._topics.lists_offsets_topic = False
+            self._topics.client_metrics_configs.clear()
+            self._topics.client_metrics_version += 1
             for group_id in list(self._topics.group_configs):
                 del self._topics.group_configs[group_id]
                 self._shards.group_configured(group_id)
@@ -162,13 +165,13 @@ class TopicChanges:
 
     def _set_group_config(self, data: ConfigData) -> None:
         """A setting of a group is changed, or has its default again. There need not be such a group."""
-        configs = self._topics.group_configs.pop(data.resource_name, {})
-        configs.pop(data.name, None)
-        if data.value is not None:
-            configs[data.name] = data.value
-        if configs:
-            self._topics.group_configs[data.resource_name] = configs
+        _set_config(self._topics.group_configs, data)
         self._shards.group_configured(data.resource_name)
+
+    def _set_client_metrics_config(self, data: ConfigData) -> None:
+        """A setting of a subscription to metrics is changed; one without any is gone."""
+        _set_config(self._topics.client_metrics_configs, data)
+        self._topics.client_metrics_version += 1
 
     def _apply(self, records: TopicsRecords, *, emits: bool = True) -> None:
         changed: dict[str, bool] = {}
@@ -185,6 +188,8 @@ class TopicChanges:
                         changed[name] = changed.get(name, False) or record.data.partition_id == 0
                 case ConfigRecord() if record.data.resource_type == GROUP_RESOURCE:
                     self._set_group_config(record.data)
+                case ConfigRecord() if record.data.resource_type == CLIENT_METRICS_RESOURCE:
+                    self._set_client_metrics_config(record.data)
                 case ConfigRecord():
                     self._topics.set_config(record.data)
                 case ProducerIdsRecord():
@@ -235,3 +240,13 @@ class TopicChanges:
         partitions = (partition for offsets in shard.machine.offsets.values() for partition in offsets.partitions())
         topics = {partition.topic for partition in partitions}
         shard.machine.deletions.delete_topics({name for name in topics if name not in self._topics})
+
+
+def _set_config(resources: dict[str, dict[str, str]], data: ConfigData) -> None:
+    """Change a setting of one of the resources, which is left out when it has no more."""
+    configs = resources.pop(data.resource_name, {})
+    configs.pop(data.name, None)
+    if data.value is not None:
+        configs[data.name] = data.value
+    if configs:
+        resources[data.resource_name] = configs

@@ -17,15 +17,14 @@ from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.telemetry.subscriptions import check_subscription, of_subscription
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.config_entries import (
     ConfigEntry,
     describable_configs,
     described,
-    of_defaults,
 )
 from rejoin.coordinator.core.topics.configs import (
-    CLIENT_METRICS_CONFIGS,
     OFFSETS_TOPIC_CONFIGS,
     RATE_CONFIG,
     TOPIC_CONFIGS,
@@ -59,7 +58,13 @@ from rejoin.protocol.messages.cluster.describe_configs import (
     DescribeConfigsResult,
 )
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
-from rejoin.protocol.records.topics import GROUP_RESOURCE, TOPIC_RESOURCE, AnyTopicsRecord, ConfigResource
+from rejoin.protocol.records.topics import (
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    AnyTopicsRecord,
+    ConfigResource,
+)
 
 Changes: TypeAlias = dict[str, str | None]
 """New values by name; none: the default again."""
@@ -75,7 +80,7 @@ class ResourceType(IntEnum):
     TOPIC = TOPIC_RESOURCE
     BROKER = 4
     BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
+    CLIENT_METRICS = CLIENT_METRICS_RESOURCE
     GROUP = GROUP_RESOURCE
 
 
@@ -93,8 +98,12 @@ _DENIED: Final = {
     Resource.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     Resource.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
 }
+_KINDS: Final[dict[int, ConfigResource]] = {
+    GROUP_RESOURCE: GROUP_RESOURCE,
+    CLIENT_METRICS_RESOURCE: CLIENT_METRICS_RESOURCE,
+}
 _OPERATIONS: Final = frozenset(AlterOperation)
-NO_SETTINGS: Final = "only topics (2), nodes (4) and groups (32) have settings here"
+NO_SETTINGS: Final = "only topics (2), nodes (4), client metrics (16) and groups (32) have settings here"
 
 
 _MOST_DIGITS: Final = 10
@@ -199,7 +208,7 @@ class ConfigRequests:
             case ResourceType.CLIENT_METRICS:
                 self._authorize(DescribeConfigsRequest, context, Resource.CLUSTER)
                 _check_given(name, "subscription to client metrics")
-                return of_defaults(CLIENT_METRICS_CONFIGS)
+                return of_subscription(self.topics.client_metrics_configs.get(name, {}))
             case ResourceType.GROUP:
                 self._authorize(DescribeConfigsRequest, context, Resource.GROUP, name)
                 _check_given(name, "group")
@@ -266,6 +275,9 @@ class ConfigRequests:
                     self.check_node(name)
                 # Differs: Kafka changes some settings of a running broker.
                 raise TopicError(ErrorCode.INVALID_REQUEST, "settings of a node cannot be changed while it runs")
+            case ResourceType.CLIENT_METRICS:
+                _check_given(name, "subscription to client metrics")
+                self._authorize(api, context, Resource.CLUSTER)
             case ResourceType.GROUP:
                 _check_given(name, "group")
                 self._authorize(api, context, Resource.GROUP, name)
@@ -288,6 +300,8 @@ class ConfigRequests:
         name = resource.resource_name
         if resource.resource_type == ResourceType.GROUP:
             return self.topics.group_configs.get(name, {})
+        if resource.resource_type == ResourceType.CLIENT_METRICS:
+            return self.topics.client_metrics_configs.get(name, {})
         topic = self.topics.by_name.get(name)
         return {} if topic is None else topic.configs
 
@@ -301,9 +315,18 @@ class ConfigRequests:
         wanted = {name: value for name, value in {**current, **changes}.items() if value is not None}
         if resource.resource_type == ResourceType.GROUP:
             check_group(wanted, self._group_definitions)
+        elif resource.resource_type == ResourceType.CLIENT_METRICS:
+            self._check_subscription(resource.resource_name, wanted)
         else:
             self._check_topic(resource.resource_name, wanted)
         return {name: value for name, value in changes.items() if current.get(name) != value}
+
+    def _check_subscription(self, name: str, wanted: Mapping[str, str]) -> None:
+        check_subscription(wanted)
+        known, most = self.topics.client_metrics_configs, self.ctx.settings.emulator_max_client_metrics
+        if wanted and name not in known and len(known) >= most:
+            # Differs: Kafka has no such bound.
+            raise TopicError(ErrorCode.POLICY_VIOLATION, f"there are {most:,} subscriptions; delete some first")
 
     def _check_topic(self, name: str, wanted: Mapping[str, str]) -> None:
         _check_given(name, "topic")
@@ -368,7 +391,7 @@ def _split(text: str) -> list[str]:
 
 
 def _unsupported(resource_type: int) -> TopicError:
-    # Differs: Kafka also has settings of client metrics and of its own logging.
+    # Differs: Kafka also has settings of its own logging.
     return TopicError(ErrorCode.INVALID_REQUEST, f"resource type {resource_type}: {NO_SETTINGS}")
 
 
@@ -400,9 +423,7 @@ class _ConfigChange(TopicChange, Generic[R]):
                 if times[resource.resource_type, resource.resource_name] > 1:
                     raise TopicError(ErrorCode.INVALID_REQUEST, TWICE)
                 changes = self._decide(resource)
-                kind: ConfigResource = (
-                    GROUP_RESOURCE if resource.resource_type == ResourceType.GROUP else TOPIC_RESOURCE
-                )
+                kind = _KINDS.get(resource.resource_type, TOPIC_RESOURCE)
                 records += config_records(resource.resource_name, changes, kind)
             except TopicError as problem:
                 error, message = problem.error, problem.message

@@ -46,6 +46,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
     DYNAMIC_GROUP_CONFIG = 8
 
 
@@ -130,7 +131,7 @@ CLIENT_METRICS_CONFIGS: Final = (
     ConfigDef("match", _LIST, ""),
     ConfigDef("metrics", _LIST, ""),
 )
-"""The settings of a subscription to client metrics, all of which have their defaults. Kafka: ClientMetricsConfigs."""
+"""The settings of a subscription to client metrics. Kafka: ClientMetricsConfigs."""
 
 OFFSETS_TOPIC_CONFIGS: Final = {
     "cleanup.policy": "compact",

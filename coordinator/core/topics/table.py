@@ -23,6 +23,7 @@ from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicG
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from rejoin.protocol.records.share_partitions import SHARE_GROUP_STATE_TOPIC
 from rejoin.protocol.records.topics import (
+    CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     ConfigData,
     ConfigRecord,
@@ -90,6 +91,10 @@ class TopicTable:
         """Grows with every change of topics, alike on all nodes that read the same topics log."""
         self.group_configs: dict[str, dict[str, str]] = {}
         """The settings that groups have of their own, by group id."""
+        self.client_metrics_configs: dict[str, dict[str, str]] = {}
+        """The settings of subscriptions to metrics of clients, by name."""
+        self.client_metrics_version = 0
+        """Grows with every change of them."""
 
     # --- time
 
@@ -217,6 +222,8 @@ class TopicTable:
             found.append(ProducerIdsRecord(data=taken))
         for group_id, configs in self.group_configs.items():
             found += config_records(group_id, configs, GROUP_RESOURCE)
+        for name, configs in self.client_metrics_configs.items():
+            found += config_records(name, configs, CLIENT_METRICS_RESOURCE)
         for topic in self.by_name.values():
             topic_id = topic.topic_id
             data = TopicData(name=topic.name, topic_id=topic_id, records_per_second=topic.records_per_second)

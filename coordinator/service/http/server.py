@@ -48,7 +48,7 @@ from rejoin.coordinator.service.served_version import NO_ERROR
 from rejoin.protocol.brokers.listener_address import HTTP
 from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.message import Request
-from rejoin.protocol.registry import API_VERSIONS, APIS
+from rejoin.protocol.registry import API_VERSIONS, DEFINED
 from rejoin.protocol.wire.errors import ResponseTooLarge
 
 if TYPE_CHECKING:
@@ -97,9 +97,12 @@ class Service:
         views.has_control = control is not None
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
-        versions = offered(runtime.node.settings.emulator_as_kafka)
+        settings = runtime.node.settings
+        versions = offered(settings.emulator_as_kafka, with_telemetry=settings.emulator_client_telemetry)
         self._routes = {
-            api.path: Route(api, metrics.api(api.name), versions[api.key]) for api in APIS if api.key in versions
+            api.path: Route(api, metrics.api(api.name), versions[api.key])
+            for api in DEFINED.values()
+            if api.key in versions
         }
         self._dates = Dates()
         self._serving = False

@@ -56,14 +56,15 @@ class KafkaConnection(asyncio.Protocol):
         "_repeated",
         "client_host",
         "client_id",
+        "client_port",
         "heads",
-        "holds_share_session",
         "identity",
         "last_used",
         "local_host",
         "max_request_bytes",
         "name",
         "principal",
+        "reports_end",
         "software",
         "transport",
     )
@@ -91,6 +92,7 @@ class KafkaConnection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.max_request_bytes = listener.max_request_bytes
         self.client_host = "127.0.0.1"
+        self.client_port: int | None = None
         self.local_host = ""
         """The host that the client connected to."""
         self.principal = ANONYMOUS
@@ -102,8 +104,8 @@ class KafkaConnection(asyncio.Protocol):
         """First bytes of requests, by API and version."""
         self.identity = listener.new_identity()
         """A name that no other connection of the listener has had."""
-        self.holds_share_session = False
-        """Whether a ShareFetch came, so that the node has to hear of the connection's end."""
+        self.reports_end = False
+        """Whether a request came after which the node needs to know of the connection's end."""
         self.last_used = 0.0
         """When something came last, by the loop's clock."""
 
@@ -113,7 +115,7 @@ class KafkaConnection(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
-            self.client_host = str(peer[0])
+            self.client_host, self.client_port = str(peer[0]), int(peer[1])
         self.local_host = local_host(transport)
         self.last_used = self._loop.time()
         self._listener.opened(self)
@@ -122,8 +124,8 @@ class KafkaConnection(asyncio.Protocol):
         # Kafka: a request that is parked goes on without its connection; its answer is dropped.
         self.transport = self._outgoing = None
         self._listener.closed(self)
-        if self.holds_share_session:
-            self._listener.share_session_lost(self.identity)
+        if self.reports_end:
+            self._listener.connection_lost(self.identity)
         if self._parked is not None and self._pending is not None and self._parked.wire.api is FETCH:
             # Differs: in Kafka a Fetch, too, waits for all of its time.
             self._listener.end_wait(self._pending)

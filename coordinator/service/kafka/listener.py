@@ -56,16 +56,17 @@ class KafkaListener:
         security: ListenerSecurity,
         *,
         end_wait: Callable[[PendingReply], None],
-        share_session_lost: Callable[[str], None],
+        connection_lost: Callable[[str], None],
         scram_credentials: Callable[[], ScramCredentials],
         is_recorded: bool = False,
     ) -> None:
-        """``end_wait`` answers a Fetch that waits. ``share_session_lost`` is called with the identity of a connection
-        that ends after a ShareFetch came by it. ``scram_credentials`` are those of the node now.
+        """``end_wait`` answers a Fetch that waits. ``connection_lost`` is called with the identity of a connection
+        that ends after a ShareFetch, or a request about telemetry, came by it. ``scram_credentials`` are those of the
+        node now.
         ``is_recorded``: requests are kept by their identity, so each is an object of its own.
         """
         self.end_wait = end_wait
-        self.share_session_lost = share_session_lost
+        self.connection_lost = connection_lost
         self.scram_credentials = scram_credentials
         self._identities = count(1)
         self.loop = asyncio.get_running_loop()
@@ -76,7 +77,9 @@ class KafkaListener:
         self.max_login_bytes = min(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes)
         self.max_login_ms = settings.connections_max_reauth_ms
         self._failed_login_seconds = settings.connection_failed_authentication_delay_ms / 1_000
-        self.requests = RequestReader(metrics, settings.emulator_as_kafka)
+        self.requests = RequestReader(
+            metrics, settings.emulator_as_kafka, with_telemetry=settings.emulator_client_telemetry
+        )
         self.connections: set[KafkaConnection] = set()
         self.unsent: UnsentBytes[KafkaConnection] = UnsentBytes(self._give_up_unread)
         self._arrivals = arrivals or Arrivals()

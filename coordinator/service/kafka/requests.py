@@ -27,6 +27,7 @@ from rejoin.protocol.registry import (
     HEARTBEAT,
     PRODUCE,
     SHARE_FETCH,
+    TELEMETRY,
     Api,
 )
 from rejoin.protocol.wire.codec import (
@@ -197,9 +198,9 @@ class RequestHead(NamedTuple):
 class RequestReader:
     """Reads requests and writes responses, of all connections of a node."""
 
-    def __init__(self, metrics: Metrics, release: str) -> None:
+    def __init__(self, metrics: Metrics, release: str, *, with_telemetry: bool = False) -> None:
         self._metrics = metrics
-        self._offered = offered(release)
+        self._offered = offered(release, with_telemetry=with_telemetry)
         self._served: dict[tuple[int, int], WireVersion] = {}
         log: Any = structlog.get_logger("coordinator").bind()
         self._log = log
@@ -338,8 +339,8 @@ def _context(header: RequestHeader, api: Api, connection: KafkaConnection) -> Co
     if len(client_id) > _LONGEST_CLIENT_ID:
         reason = f"a client id of {len(client_id)} characters; expected at most {_LONGEST_CLIENT_ID}"
         raise NotServed(api.name, reason, "a client id that is too long")
-    if api is SHARE_FETCH:
-        connection.holds_share_session = True
+    if api is SHARE_FETCH or api in TELEMETRY:
+        connection.reports_end = True
     return Context(
         api_version=header.api_version,
         client_id=client_id,
@@ -347,5 +348,7 @@ def _context(header: RequestHeader, api: Api, connection: KafkaConnection) -> Co
         principal=connection.principal,
         listener=connection.name,
         connection=connection.identity,
+        client_port=connection.client_port,
+        software=connection.software,
         local_host=connection.local_host,
     )

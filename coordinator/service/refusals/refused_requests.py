@@ -58,6 +58,7 @@ REFUSALS: Final = frozenset(
         ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
         ErrorCode.INVALID_RECORD,
         ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.TELEMETRY_TOO_LARGE,
         ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.DUPLICATE_RESOURCE,
         ErrorCode.UNACCEPTABLE_CREDENTIAL,

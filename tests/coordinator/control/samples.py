@@ -161,6 +161,7 @@ ABOUT_TOPICS: dict[str, Any] = {
         ],
         "validateOnly": False,
     },
+    "ListConfigResources": {"resourceTypes": [16]},
     "DescribeTopicPartitions": {"topics": [{"name": "orders"}]},
     "Produce": {
         "acks": -1,

@@ -20,7 +20,7 @@ from rejoin.protocol import registry
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_PATH, BY_REQUEST, DEFINED
+from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_PATH, BY_REQUEST, DEFINED, TELEMETRY
 from rejoin.protocol.types import GroupId, In, Int32
 from tests.paths import ROOT
 
@@ -122,7 +122,7 @@ async def test_a_transcript_and_the_logs_survive_it(new_api: registry.Api) -> No
 
 
 def test_every_api_has_a_handler_and_a_rule() -> None:
-    assert {api.key for api in SERVED} == BY_KEY.keys()
+    assert {api.key for api in SERVED} == BY_KEY.keys() | {api.key for api in TELEMETRY}
 
 
 PACKAGES = ("benchmarks", "client", "coordinator", "journal", "pipeline", "protocol", "simulation", "transcript")

@@ -25,6 +25,7 @@ from rejoin.protocol.registry import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
+    LIST_CONFIG_RESOURCES,
     LIST_OFFSETS,
     OFFSET_COMMIT,
     OFFSET_FETCH,
@@ -66,7 +67,7 @@ ALWAYS: Final[dict[Api, int]] = {PRODUCE: 3, FETCH: 4, DESCRIBE_CONFIGS: 1}
 """The oldest versions that are served as any release."""
 
 
-KRAFT_ONLY: Final = {DESCRIBE_TOPIC_PARTITIONS.key: "4.0"}
+KRAFT_ONLY: Final = {DESCRIBE_TOPIC_PARTITIONS.key: "4.0", LIST_CONFIG_RESOURCES.key: "4.0"}
 """APIs that a broker with ZooKeeper has not, by the first release whose versions were taken from one with KRaft."""
 
 

@@ -38,6 +38,7 @@ NOT_CHOSEN: Final = {
     "AlterUserScramCredentials.deletions": "of the cluster's users, which no field of a rule names",
     "AlterUserScramCredentials.upsertions": "of the cluster's users, which no field of a rule names",
     "DescribeClientQuotas.components": "a filter",
+    "ListConfigResources.resource_types": "a filter",
     "AlterClientQuotas.entries": "of users, client ids and addresses, which no field of a rule names",
     "ConsumerGroupHeartbeat.subscribed_topic_names": "of one member",
     "ConsumerGroupHeartbeat.topic_partitions": "of one member",

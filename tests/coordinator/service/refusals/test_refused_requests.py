@@ -43,6 +43,7 @@ IN_ORDINARY_LIFE: Final = {
     ErrorCode.FENCED_MEMBER_EPOCH,
     ErrorCode.UNRELEASED_INSTANCE_ID,
     ErrorCode.STALE_MEMBER_EPOCH,
+    ErrorCode.UNKNOWN_SUBSCRIPTION_ID,  # the subscriptions have changed
     ErrorCode.TRANSACTION_ABORTABLE,
     ErrorCode.INVALID_RECORD_STATE,
     ErrorCode.FENCED_STATE_EPOCH,
