@@ -274,6 +274,12 @@ record-security: setup
 record-telemetry: setup
 	$(RUN) -m conformance.telemetry.record
 
+# A Java consumer and one of librdkafka push metrics to Rejoin: each is compared with what the client itself reports, and its
+# payload goes to tests/golden/telemetry. It wants Maven and Java; a minute.
+.PHONY: client-telemetry
+client-telemetry: setup
+	$(RUN) -m conformance.telemetry.clients
+
 # Changes of a real Kafka's users of SCRAM, and logins after them; writes tests/golden/security/scram.jsonl.gz.
 .PHONY: record-scram
 record-scram: setup

@@ -288,6 +288,14 @@ def _(event: events.TopicDeleted) -> str:
     return f"{event.topic}  topic deleted"
 
 
+@_format.register
+def _(event: events.ClientMetricsReported) -> str:
+    who = event.member_id or event.client_id or event.client_instance_id
+    poll, rebalance = event.poll_interval_max_ms, event.rebalance_latency_max_ms
+    said = [f"{name} of up to {ms} ms" for name, ms in (("polls", poll), ("rebalances", rebalance)) if ms is not None]
+    return f"{who}  measured {', '.join(said) or 'neither polls nor rebalances'}"
+
+
 # --- groups of the consumer protocol
 
 

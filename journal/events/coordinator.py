@@ -433,3 +433,25 @@ class TopicDeleted(Event):
     topic: str
     topic_id: str
     partition_count: int
+
+
+class ClientMetricsReported(Event):
+    """Metrics that a client measured and pushed (KIP-714). One that it did not push, or not measure, is null."""
+
+    client_instance_id: str
+    client_id: str
+    group_id: str | None
+    member_id: str | None
+    group_instance_id: str | None
+    poll_interval_avg_ms: int | None = None
+    poll_interval_max_ms: int | None = None
+    rebalance_latency_avg_ms: int | None = None
+    rebalance_latency_max_ms: int | None = None
+    failed_rebalances: int | None = None
+    commit_latency_avg_ms: int | None = None
+    commit_latency_max_ms: int | None = None
+    fetch_rate: float | None = None
+    fetch_latency_avg_ms: int | None = None
+    fetch_latency_max_ms: int | None = None
+    records_lag_max: Long | None = None
+    assigned_partitions: int | None = None

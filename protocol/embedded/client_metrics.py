@@ -58,16 +58,13 @@ def decode_metrics(payload: bytes | bytearray | memoryview, wanted: Iterable[str
 
 
 def _attributes(pairs: Any) -> dict[str, str]:
-    return {
-        pair.key: pair.value.string_value[:LONGEST_ATTRIBUTE]
-        for pair in pairs
-        if pair.key in ATTRIBUTES and pair.value.string_value
-    }
+    found = {pair.key: pair.value.string_value[:LONGEST_ATTRIBUTE] for pair in pairs if pair.value.string_value}
+    # librdkafka has its member id under another name than KIP-714.
+    found.setdefault("group_member_id", found.get("member_id", ""))
+    return {name: value for name, value in found.items() if name in ATTRIBUTES and value}
 
 
-ATTRIBUTES: Final = frozenset(
-    {"group_id", "group_member_id", "group_instance_id", "client_rack", "transactional_id", "client_id"}
-)
+ATTRIBUTES: Final = frozenset({"group_id", "group_member_id", "group_instance_id", "client_rack", "transactional_id"})
 _OF_PARTS: Final = frozenset({"topic", "partition", "node_id", "node-id"})
 """Labels of points that are for a part of the client."""
 

@@ -7,6 +7,7 @@ from typing import Final
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.telemetry.instances import ClientInstance, ClientInstances
+from rejoin.coordinator.core.telemetry.reported import FIELDS, reported
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import random_uuid
@@ -26,8 +27,6 @@ RESERVED: Final = (ZERO_UUID, ONE_UUID)
 
 ACCEPTED: Final = (CompressionType.ZSTD, CompressionType.LZ4, CompressionType.GZIP, CompressionType.SNAPPY)
 """The one to prefer first."""
-
-CLIENT_METRICS: Final = ()
 
 _CODECS: Final = frozenset(CompressionType)
 
@@ -67,7 +66,7 @@ class TelemetryRequests:
         error = self._check(request, instance)
         instance.is_terminating = request.terminating
         if error is ErrorCode.NONE and request.metrics:
-            error = self._take(request, instance, context)
+            error = self._take(request, context)
         instance.last_error = error
         self._ctx.reply(token, PushTelemetryResponse(error_code=error))
 
@@ -85,14 +84,15 @@ class TelemetryRequests:
             return ErrorCode.TELEMETRY_TOO_LARGE
         return ErrorCode.NONE
 
-    def _take(self, request: PushTelemetryRequest, instance: ClientInstance, context: Context) -> ErrorCode:
+    def _take(self, request: PushTelemetryRequest, context: Context) -> ErrorCode:
         """Take in metrics. Those that cannot be read are refused as by a receiver that fails."""
         from rejoin.protocol.embedded.client_metrics import MetricsProblem, decode_metrics  # noqa: PLC0415
 
         # Kafka: what unpacks to more than the limit is INVALID_RECORD as well.
         try:
             unpacked = decompress(request.compression_type, request.metrics, self._ctx.settings.telemetry_max_bytes)
-            decode_metrics(unpacked, CLIENT_METRICS)
+            found = decode_metrics(unpacked, FIELDS)
         except (CompressionError, MetricsProblem):
             return ErrorCode.INVALID_RECORD
+        self._ctx.emit(reported(request.client_instance_id, found, context))
         return ErrorCode.NONE

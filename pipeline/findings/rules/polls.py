@@ -48,6 +48,7 @@ MARGIN: Final = 1.2
 
 
 @reads("commit_refused")
+@reads("client_metrics_reported", columns=("poll_interval_max_ms",))
 @reads("join_sent", "generation_joined", columns=("software",), source=(CLIENT_LOG,))
 def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
     """A consumer did not poll within max.poll.interval.ms: its own heartbeat thread leaves the group. The coordinator
@@ -81,9 +82,9 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
         "max-poll-exceeded",
         f"{probably(all_exact(timed_out))}{names(late.clients)} did not {polled} in time, {times(number)}",
         f"{times(number).capitalize()} a consumer did not {polled} within {bound} and {_went(ended, timed_out)} "
-        f"{period(min(moments), max(moments)) if moments else ''} ({names(late.clients)}).{late.came_back()} Its "
-        f"heartbeats went on, so the session timeout is not the problem.{began}{late.refused_commits()}"
-        f"{stood_still(history, cost)}",
+        f"{period(min(moments), max(moments)) if moments else ''} ({names(late.clients)}).{late.came_back()}"
+        f"{late.as_measured()} Its heartbeats went on, so the session timeout is not the problem.{began}"
+        f"{late.refused_commits()}{stood_still(history, cost)}",
         cost,
         min(moments, default=first(caused)),
         max([*moments, *([last(caused) or 0] if caused else [])], default=None),
@@ -98,12 +99,10 @@ def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
             "commits_refused": len(late.refused),
             "consumer_seconds": cost,
         }
-        # How long the batch was follows from both.
-        | ({"max_poll_interval_ms": limit} if limit else {})
-        | ({"longest_batch_ms": late.longest} if late.longest else {}),
+        | late.lengths(),
         members=late.clients,
         rebalances=[each.rebalance_id for each in caused],
-        evidence=[event.as_evidence() for event in [*timed_out, *late.refused]],
+        evidence=[event.as_evidence() for event in [*timed_out, *late.refused, *late.measured]],
         exact=exact,
         # Again and again: the group makes no progress, whatever the other members do.
         severity=MEDIUM if severity_of(cost) == LOW and number >= AGAIN else None,
@@ -141,6 +140,33 @@ class _LatePolls:
         self.refused = [
             event for event in history.events if event.event == "commit_refused" and event.member_id in gone
         ]
+
+        clients = {each.client_id for each in (*ended, *timed_out) if each.client_id}
+        reports = [
+            each
+            for each in history.events
+            if each.event == "client_metrics_reported" and (each.member_id in gone or each.client_id in clients)
+        ]
+        self.measured_ms = max((_measured_ms(each) for each in reports), default=0)
+        """The longest time between two polls, as one of the consumers measured it; 0 where that is within the limit."""
+        if self.measured_ms <= self.limit:
+            self.measured_ms = 0
+        self.measured = [each for each in reports if self.measured_ms and _measured_ms(each) == self.measured_ms][:1]
+        """The report that has it."""
+
+    def lengths(self) -> dict[str, int]:
+        """The numbers that are known. How long the batch was follows from the first two."""
+        found = {
+            "max_poll_interval_ms": self.limit,
+            "longest_batch_ms": self.longest,
+            "measured_poll_ms": self.measured_ms,
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def as_measured(self) -> str:
+        if not self.measured:
+            return ""
+        return f" Its longest poll took {span(self.measured_ms)}, as the client itself measured."
 
     def came_back(self) -> str:
         they = "It" if len(self.clients) == 1 else "They"
@@ -184,6 +210,10 @@ class _LatePolls:
             f" {count(len(self.refused), 'commit')} of theirs {were} refused afterwards: those records are processed "
             "again."
         )
+
+
+def _measured_ms(report: ObservedEvent) -> int:
+    return (report.more or {}).get("poll_interval_max_ms") or 0
 
 
 @dataclass(frozen=True, slots=True)

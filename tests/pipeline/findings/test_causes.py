@@ -376,6 +376,32 @@ def test_a_late_poll_that_only_its_connection_shows() -> None:
     assert row["numbers"]["longest_batch_ms"] == 24_000
 
 
+def test_a_late_poll_is_as_long_as_the_client_itself_measured_where_it_pushes_metrics() -> None:
+    def found(client_id: str, member_id: str, longest_ms: int | None) -> dict[str, Any]:
+        group = Group(SIX, "range", rebalance_timeout_ms=14_000)
+        group.restarts("orders-2", 100, 10)
+        group.events.append(
+            event("poll_timeout_exceeded", 100, member_id="orders-2-2", client_id="orders-2", timeout_ms=14_000)
+        )
+        report = event("client_metrics_reported", 130, client_id=client_id, member_id=member_id)
+        group.events.append(report | {"more": {"poll_interval_max_ms": longest_ms}})
+        row: dict[str, Any] = group.found()["max-poll-exceeded"][0]
+        return row
+
+    row = found("orders-2", "orders-2-3", 340_000)
+    assert "Its longest poll took 5.7 min, as the client itself measured." in row["text"]
+    assert row["numbers"]["measured_poll_ms"] == 340_000
+    assert "client_metrics_reported" in {each["event"] for each in row["evidence"]}
+    for other in (
+        ("orders-3", "orders-3-3", 340_000),
+        ("orders-2", "orders-2-3", 12_000),
+        ("orders-2", "orders-2-3", None),
+    ):
+        row = found(*other)
+        assert "measured" not in row["text"]
+        assert "measured_poll_ms" not in row["numbers"]
+
+
 def test_a_group_whose_topics_are_not_known_noticed_the_growth_nearest_before() -> None:
     group = Group(SIX, topics=None)
     for at, topic in ((100, "mail"), (160, "orders")):
