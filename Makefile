@@ -285,6 +285,11 @@ client-telemetry: setup
 record-scram: setup
 	$(RUN) -m conformance.security.record_scram
 
+# Delegation tokens of a real Kafka, and logins by them; writes tests/golden/security/tokens.jsonl.gz.
+.PHONY: record-tokens
+record-tokens: setup
+	$(RUN) -m conformance.security.record_tokens
+
 # A real Kafka and real clients that are killed, paused, slowed down and redeployed: their logs, and a ledger of what was
 # done; writes tests/golden/client-logs. SETS=java ... for some. Wants Go and Node as well.
 record-client-logs: $(CONFORMANCE)/.installed

@@ -33,8 +33,13 @@ class Login:
         self._writer = writer
 
     @classmethod
+    async def connect(cls, host: str, port: int) -> Self:
+        """A connection that has not logged in."""
+        return cls(*await asyncio.open_connection(host, port))
+
+    @classmethod
     async def of(cls, name: str, port: int) -> Self:
-        login = cls(*await asyncio.open_connection(HOST, port))
+        login = await cls.connect(HOST, port)
         await login.exchange(struct.pack(">hhihh", _HANDSHAKE, 1, 1, -1, 5) + b"PLAIN")
         token = f"\0{name}\0{name}-secret".encode()
         answer = await login.exchange(struct.pack(">hhihi", _AUTHENTICATE, 1, 1, -1, len(token)) + token)

@@ -23,7 +23,7 @@ _EXPIRY: Final = "expiry"
 """A look at old offsets, every ten minutes, for each offsets partition with groups."""
 _CONSUMING: Final = "fetch"
 """The timer of a Fetch that waits. A consumer always has one, so it says nothing of a group."""
-_RECURRING: Final = frozenset((_EXPIRY, "cleaning", "compaction", "producer_expiry"))
+_RECURRING: Final = frozenset((_EXPIRY, "cleaning", "compaction", "producer_expiry", "expired_tokens"))
 """The timers that come back as long as there is anything to look at: offsets, logs, producers."""
 _HIDDEN: Final = frozenset((_EXPIRY, _CONSUMING))
 """The timers that are not shown one by one."""

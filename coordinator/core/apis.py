@@ -197,6 +197,10 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
     api.DELETE_ACLS: ServedApi(lambda of: of.acls.delete_acls, Rule(cluster=Operation.ALTER)),
     api.DESCRIBE_USER_SCRAM_CREDENTIALS: ServedApi(lambda of: of.scram.describe_credentials, Rule(cluster=_DESCRIBE)),
     api.ALTER_USER_SCRAM_CREDENTIALS: ServedApi(lambda of: of.scram.alter_credentials, Rule(cluster=Operation.ALTER)),
+    api.CREATE_DELEGATION_TOKEN: ServedApi(lambda of: of.tokens.create, Rule()),
+    api.RENEW_DELEGATION_TOKEN: ServedApi(lambda of: of.tokens.renew, Rule()),
+    api.EXPIRE_DELEGATION_TOKEN: ServedApi(lambda of: of.tokens.expire, Rule()),
+    api.DESCRIBE_DELEGATION_TOKEN: ServedApi(lambda of: of.tokens.describe, Rule()),
     api.DESCRIBE_CLIENT_QUOTAS: ServedApi(lambda of: of.quotas.describe, Rule(cluster=Operation.DESCRIBE_CONFIGS)),
     api.ALTER_CLIENT_QUOTAS: ServedApi(lambda of: of.quotas.alter, Rule(cluster=Operation.ALTER_CONFIGS)),
     api.LIST_CONFIG_RESOURCES: ServedApi(

@@ -47,6 +47,8 @@ class Context:
     """The port that the client connected from, where it is known."""
     software: str = ""
     """The name and version of the client's software, where ApiVersions has said it."""
+    by_token: bool = False
+    """True where the principal has logged in by a delegation token."""
     connection: str = ""
     """The connection that the request came in by, unlike all others of the node; empty where its end is not seen."""
 

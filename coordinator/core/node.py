@@ -44,6 +44,7 @@ from rejoin.coordinator.core.partitions.partition import PartitionTimer
 from rejoin.coordinator.core.quotas.muted import MuteTimer
 from rejoin.coordinator.core.runtime.delayed import DelayedTimer
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
+from rejoin.coordinator.core.security.delegation_tokens import SweepTimer
 from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
 from rejoin.coordinator.core.share.timers import ShareStateTimer, ShareTimer
 from rejoin.coordinator.core.step_context import NEXT_PART, PartTimer
@@ -160,6 +161,8 @@ class Node(NodeViews, NodeQuiescence):
                     self._requests.transactions.fire(key)
                 elif isinstance(key.kind, ShareTimer | ShareStateTimer):
                     self._requests.share.fire(key)
+                elif key.kind is SweepTimer.EXPIRED_TOKENS:
+                    self._requests.tokens.remove_expired()
                 else:
                     self._shards[owner.topic].fire(key)
             except Exception as problem:

@@ -88,7 +88,9 @@ class NodeParts:
         return not (self._topics_logged and self._cluster.is_one_broker)
 
     def _on_topics_changed(self) -> None:
-        """Topics, settings or features have changed."""
+        """Topics, settings, features or what is kept beside them have changed."""
         self._fetches.on_topics_changed()
         if (share := self._requests.share_if_used) is not None:
             share.topics_changed()
+        if self._ctx.security.tokens.by_id:
+            self._requests.tokens.look_later()

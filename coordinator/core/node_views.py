@@ -11,6 +11,7 @@ from rejoin.coordinator.core.inputs import (
     TopicsRecords,
 )
 from rejoin.coordinator.core.node_parts import NodeParts
+from rejoin.coordinator.core.security.delegation_tokens import DelegationTokens
 from rejoin.coordinator.core.security.scram_credentials import ScramCredentials
 from rejoin.coordinator.core.views import (
     GroupView,
@@ -32,6 +33,11 @@ class NodeViews(NodeParts):
     def scram_credentials(self) -> ScramCredentials:
         """Users of SCRAM that clients have made, and those that they have removed."""
         return self._ctx.security.scram
+
+    @property
+    def delegation_tokens(self) -> DelegationTokens:
+        """Tokens by which clients can log in."""
+        return self._ctx.security.tokens
 
     def describe(self) -> NodeView:
         """The node in short."""

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.quotas.requests import QuotaRequests
     from rejoin.coordinator.core.security.acl_requests import AclRequests
     from rejoin.coordinator.core.security.scram_requests import ScramRequests
+    from rejoin.coordinator.core.security.token_requests import TokenRequests
     from rejoin.coordinator.core.share.share import Share
     from rejoin.coordinator.core.share_state.coordinator import ShareCoordinator
     from rejoin.coordinator.core.share_state.group_persister import GroupPersister
@@ -167,6 +168,12 @@ class RequestHandlers:
         from rejoin.coordinator.core.security.scram_requests import ScramRequests
 
         return ScramRequests(self.ctx, self.changes, self.admission)
+
+    @cached_property
+    def tokens(self) -> TokenRequests:
+        from rejoin.coordinator.core.security.token_requests import TokenRequests
+
+        return TokenRequests(self.ctx, self.changes)
 
     @cached_property
     def quotas(self) -> QuotaRequests:

@@ -361,6 +361,7 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
     if not options.settings.listeners and (options.kafka_port is None or not options.listen):
         return None
     from rejoin.coordinator.service.kafka.listener import KafkaListener  # noqa: PLC0415
+    from rejoin.coordinator.service.security.stored_credentials import StoredCredentials  # noqa: PLC0415
 
     def end_wait(pending: PendingReply) -> None:
         # Under control what a node is handed in is recorded, and goes by the clock of the test.
@@ -370,12 +371,16 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
     def connection_lost(connection: str) -> None:
         app.runtime.hand_in(ConnectionLost(connection))
 
+    def stored_credentials() -> StoredCredentials:
+        node = app.runtime.node
+        return StoredCredentials(node.scram_credentials, node.delegation_tokens, app.runtime.clock.now)
+
     given = (options.settings, app.metrics, arrivals, app.runtime.submit if app.control is None else app.submit)
     return KafkaListener(
         *given,
         app.security,
         end_wait=end_wait,
         connection_lost=connection_lost,
-        scram_credentials=lambda: app.runtime.node.scram_credentials,
+        stored_credentials=stored_credentials,
         is_recorded=bool(app.control),
     )

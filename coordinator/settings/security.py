@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, SecretStr
 
-from rejoin.coordinator.settings.types import Int32, SettingsPart
+from rejoin.coordinator.settings.types import Int32, Int64, SettingsPart
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
@@ -55,6 +55,25 @@ class SecuritySettings(SettingsPart):
         default=10_000,
         ge=1,
         description="How many credentials of SCRAM clients may make. An AlterUserScramCredentials for more is refused.",
+    )
+    delegation_token_secret_key: SecretStr = Field(
+        default=SecretStr(""),
+        description="Secret from which the HMACs of delegation tokens are made. Empty: there are no such tokens. Only "
+        "from the environment.",
+    )
+    delegation_token_max_lifetime_ms: Int64 = Field(
+        default=604_800_000, ge=1, description="Longest lifetime of a delegation token. It cannot be renewed beyond."
+    )
+    delegation_token_expiry_time_ms: Int64 = Field(
+        default=86_400_000, ge=1, description="Time after which a delegation token expires unless it is renewed."
+    )
+    delegation_token_expiry_check_interval_ms: Int64 = Field(
+        default=3_600_000, ge=1, description="Interval at which expired delegation tokens are removed."
+    )
+    emulator_max_delegation_tokens: Int32 = Field(
+        default=10_000,
+        ge=1,
+        description="How many delegation tokens there may be. A CreateDelegationToken for more is refused.",
     )
     quota_window_num: Int32 = Field(
         default=11, ge=1, description="Windows over which the bytes of clients with quotas are counted."

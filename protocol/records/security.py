@@ -1,7 +1,8 @@
 """Records of the topics log that say who may do what, who can log in, and how much clients may send.
 
 Source: Kafka's ``AccessControlEntryRecord``, ``RemoveAccessControlEntryRecord``, ``UserScramCredentialRecord``,
-``RemoveUserScramCredentialRecord`` and ``ClientQuotaRecord``, in the JSON of its log dump.
+``RemoveUserScramCredentialRecord``, ``DelegationTokenRecord``, ``RemoveDelegationTokenRecord`` and
+``ClientQuotaRecord``, in the JSON of its log dump.
 A further kind of state is a pair of classes here, and a place in the union at the end.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from rejoin.protocol.message import Struct
-from rejoin.protocol.types import Bytes, Int8, Int32, KafkaUuid
+from rejoin.protocol.types import Bytes, Int8, Int32, Int64, KafkaUuid
 
 
 class AccessControlEntryData(Struct):
@@ -106,10 +107,46 @@ class RemoveUserScramCredentialRecord(Struct):
     data: RemoveUserScramCredentialData
 
 
+class DelegationTokenData(Struct):
+    """A delegation token without its HMAC; instants are milliseconds since 1970, principals as ``User:alice``."""
+
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issue_timestamp: Int64
+    max_timestamp: Int64
+    expiration_timestamp: Int64
+    token_id: str
+
+
+class RemoveDelegationTokenData(Struct):
+    """The token that is gone."""
+
+    token_id: str
+
+
+class DelegationTokenRecord(Struct):
+    """A delegation token is there, or has changed."""
+
+    type: Literal["DELEGATION_TOKEN_RECORD"] = "DELEGATION_TOKEN_RECORD"
+    version: Literal[0] = 0
+    data: DelegationTokenData
+
+
+class RemoveDelegationTokenRecord(Struct):
+    """A delegation token is gone."""
+
+    type: Literal["REMOVE_DELEGATION_TOKEN_RECORD"] = "REMOVE_DELEGATION_TOKEN_RECORD"
+    version: Literal[0] = 0
+    data: RemoveDelegationTokenData
+
+
 AnySecurityRecord: TypeAlias = (
     AccessControlEntryRecord
     | RemoveAccessControlEntryRecord
     | UserScramCredentialRecord
     | RemoveUserScramCredentialRecord
+    | DelegationTokenRecord
+    | RemoveDelegationTokenRecord
     | ClientQuotaRecord
 )

@@ -32,6 +32,8 @@ class SaslServer(Protocol):
     """Who the client is, once the exchange is complete."""
     expires_at: int | None
     """When that ends, in milliseconds since 1970; none: it does not."""
+    by_token: bool
+    """Whether the client has logged in by a delegation token."""
 
     def evaluate(self, token: bytes) -> bytes:
         """The answer to a token of the client.

@@ -36,6 +36,7 @@ class OAuthBearerServer:
         self.is_complete = False
         self.name = ""
         self.expires_at: int | None = None
+        self.by_token = False
 
     def evaluate(self, token: bytes) -> bytes:
         if token == _GIVEN_UP and self._error is not None:

@@ -15,6 +15,7 @@ class PlainServer:
         self.is_complete = False
         self.name = ""
         self.expires_at: int | None = None
+        self.by_token = False
 
     def evaluate(self, token: bytes) -> bytes:
         parts = token.decode("utf-8", "replace").split("\0", 4)[:4]

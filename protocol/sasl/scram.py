@@ -30,6 +30,9 @@ ITERATIONS: Final = 4_096
 MOST_ITERATIONS: Final = 16_384
 """As many as Kafka allows."""
 
+TOKEN_LOGIN: Final = ",tokenauth=true"
+"""The extension by which a client logs in with a delegation token. Kafka: ScramLoginModule.TOKEN_AUTH_CONFIG."""
+
 _SASLNAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PRINTABLE: Final = r"[\x21-\x2b\x2d-\x7e]+"
 _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
@@ -39,7 +42,7 @@ _RESERVED: Final = rf"(?:m={_VALUE},)?"
 
 _CLIENT_FIRST: Final = re.compile(
     rf"n,(?:a=(?P<authzid>{_SASLNAME}))?,(?P<bare>{_RESERVED}n=(?P<name>{_SASLNAME}),r=(?P<nonce>{_PRINTABLE})"
-    rf"{_EXTENSIONS})"
+    rf"(?P<extensions>{_EXTENSIONS}))"
 )
 _SERVER_FIRST: Final = re.compile(
     rf"{_RESERVED}r=(?P<nonce>{_PRINTABLE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]{{1,9}}){_EXTENSIONS}"
@@ -104,18 +107,43 @@ def salted_password(mechanism: str, password: str, salt: bytes, iterations: int)
     return hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
 
 
-class ScramServer:
-    """The broker's side. ``credential_of`` has the keys of a user, and ``nonce`` is the broker's part of the nonce."""
+@dataclass(frozen=True, slots=True)
+class TokenCredential:
+    """Keys of a delegation token: its id is the user, and a login is its owner's until it expires."""
 
-    def __init__(self, mechanism: str, credential_of: Callable[[str], ScramCredential | None], nonce: str) -> None:
+    keys: ScramCredential
+    owner: str
+    expires_at: int
+    """In milliseconds since 1970."""
+
+
+def _no_token(_: str) -> None:
+    return None
+
+
+class ScramServer:
+    """The broker's side. ``nonce`` is the broker's part of the nonce.
+
+    ``credential_of`` has the keys of a user, and ``token_of`` those of a delegation token.
+    """
+
+    def __init__(
+        self,
+        mechanism: str,
+        credential_of: Callable[[str], ScramCredential | None],
+        nonce: str,
+        token_of: Callable[[str], TokenCredential | None] = _no_token,
+    ) -> None:
         self._mechanism = mechanism
         self._credential_of = credential_of
+        self._token_of = token_of
         self._nonce = nonce
         self._credential: ScramCredential | None = None
         self._messages: tuple[str, str] | None = None
         self.is_complete = False
         self.name = ""
         self.expires_at: int | None = None
+        self.by_token = False
 
     def evaluate(self, token: bytes) -> bytes:
         text = token.decode("utf-8", "replace")
@@ -126,14 +154,20 @@ class ScramServer:
         if message is None:
             raise InvalidCredentials("the client's first message is malformed")
         name = message["name"].replace("=2C", ",").replace("=3D", "=")
-        credential = self._credential_of(name)
-        if credential is None:
-            raise InvalidCredentials("no user of this name has keys for this mechanism")
+        self.by_token = _has_token(message["extensions"])
+        found = self._token_of(name) if self.by_token else self._credential_of(name)
+        if found is None:
+            missing = "token has this id" if self.by_token else "user of this name has keys for this mechanism"
+            raise InvalidCredentials(f"no {missing}")
         if message["authzid"] not in {None, name}:
             raise AuthenticationFailed(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        self.name, self._credential, self._nonce = name, credential, message["nonce"] + self._nonce
+        if isinstance(found, TokenCredential):
+            self.name, self.expires_at, credential = found.owner, found.expires_at, found.keys
+        else:
+            self.name, credential = name, found
+        self._credential, self._nonce = credential, message["nonce"] + self._nonce
         answer = f"r={self._nonce},s={_text(credential.salt)},i={credential.iterations}"
         self._messages = message["bare"], answer
         return answer
@@ -159,18 +193,37 @@ class ScramServer:
         return f"v={_text(_hmac(self._mechanism, self._credential.server_key, signed))}"
 
 
-class ScramClient:
-    """The client's side. ``nonce`` must be new for every exchange."""
+def _has_token(extensions: str) -> bool:
+    """Whether a client logs in by a token. Of two extensions of one name the last counts."""
+    pairs = dict(pair.split("=", 1) for pair in extensions.split(",") if pair)
+    return pairs.get("tokenauth", "").lower() == "true"
 
-    def __init__(self, mechanism: str, name: str, password: str, nonce: str) -> None:
+
+class ScramClient:
+    """The client's side. ``nonce`` must be new for every exchange.
+
+    ``extensions`` are pairs with a comma before each, as :data:`TOKEN_LOGIN`.
+    """
+
+    def __init__(
+        self,
+        mechanism: str,
+        name: str,
+        password: str,
+        nonce: str,
+        *,
+        extensions: str = "",
+        authorization_id: str = "",
+    ) -> None:
         self._mechanism = mechanism
         self._password = password
         self._nonce = nonce
-        self._bare = f"n={name.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
+        self._header = f"n,{f'a={authorization_id}' if authorization_id else ''},"
+        self._bare = f"n={name.replace('=', '=3D').replace(',', '=2C')},r={nonce}{extensions}"
         self._server_signature: bytes | None = None
 
     def first(self) -> bytes:
-        return f"n,,{self._bare}".encode()
+        return f"{self._header}{self._bare}".encode()
 
     def evaluate(self, challenge: bytes) -> bytes | None:
         text = challenge.decode("utf-8", "replace")
@@ -186,7 +239,7 @@ class ScramClient:
         if not ITERATIONS <= iterations <= 1_000_000:
             raise AuthenticationFailed(f"{self._mechanism}: the broker asks for {iterations} iterations")
         salted = salted_password(self._mechanism, self._password, _bytes(message["salt"]), iterations)
-        bare = f"c={_text(b'n,,')},r={message['nonce']}"
+        bare = f"c={_text(self._header.encode())},r={message['nonce']}"
         signed = f"{self._bare},{text},{bare}".encode()
         client_key, server_key = (_hmac(self._mechanism, salted, name) for name in (b"Client Key", b"Server Key"))
         stored_key = hashlib.new(HASHES[self._mechanism], client_key).digest()

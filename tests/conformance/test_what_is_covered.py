@@ -12,6 +12,7 @@ from conformance.security.acl_probes import Probe
 from conformance.security.acl_sequences import sequences
 from conformance.security.quota_script import quota_script
 from conformance.security.scram_steps import steps as scram_steps
+from conformance.security.token_steps import probes as token_probes
 from rejoin.conform.player.messages import TABLE
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
 from rejoin.protocol.errors import ErrorCode
@@ -52,6 +53,10 @@ NOT_TRIED: Final = {
     ("DescribeAcls", 0),
     ("CreateAcls", 0),
     ("DeleteAcls", 0),
+    ("CreateDelegationToken", 0),
+    ("RenewDelegationToken", 0),
+    ("ExpireDelegationToken", 0),
+    ("DescribeDelegationToken", 0),
 }
 """Versions that Kafka 4 has given up as well, by its ApiVersions."""
 
@@ -108,6 +113,7 @@ def test_every_version_that_both_speak_was_sent_and_answered() -> None:
     sent |= {(probe.api, probe.version) for steps in sequences().values() for _, probe in steps if "Acls" in probe.api}
     sent |= {(each.what.api, each.what.version) for each in scram_steps() if isinstance(each.what, Probe)}
     sent |= {(probe.api, probe.version) for _, probe in quota_script()}
+    sent |= {(probe.api, probe.version) for probe in token_probes()}
     wanted = {
         (BY_KEY[key].name, version) for key, (first, last) in offered().items() for version in range(first, last + 1)
     }

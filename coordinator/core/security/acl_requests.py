@@ -145,7 +145,7 @@ class _Creation(TopicChange):
             else:
                 if acl not in table.ids:
                     new[acl] = None
-                self._results.append(AclCreationResult())
+                self._results.append(AclCreationResult(error_message=""))
         return tuple([creation_record(random_uuid(self._ctx.new_id), acl) for acl in new])
 
     def ended(self, error: ErrorCode) -> None:

@@ -7,6 +7,7 @@ from rejoin.coordinator.core.inputs import TopicsRecords
 from rejoin.coordinator.core.security.acls import AclTable
 from rejoin.coordinator.core.security.authorizer import Authorizer
 from rejoin.coordinator.core.security.client_quotas import ClientQuotaTable
+from rejoin.coordinator.core.security.delegation_tokens import DelegationTokens
 from rejoin.coordinator.core.security.recorded_state import RecordedState
 from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers, ScramCredentials
 from rejoin.protocol.message import Struct
@@ -19,7 +20,8 @@ class SecurityState:
         self.acls = AclTable()
         self.client_quotas = ClientQuotaTable()
         self.scram = ScramCredentials(file_users)
-        self._kinds: tuple[RecordedState, ...] = (self.acls, self.client_quotas, self.scram)
+        self.tokens = DelegationTokens(settings.delegation_token_secret_key.get_secret_value())
+        self._kinds: tuple[RecordedState, ...] = (self.acls, self.client_quotas, self.scram, self.tokens)
         self._by_record: dict[type[Struct], RecordedState] = {
             record: kind for kind in self._kinds for record in kind.RECORDS
         }

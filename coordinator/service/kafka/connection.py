@@ -54,6 +54,7 @@ class KafkaConnection(asyncio.Protocol):
         "_parked",
         "_pending",
         "_repeated",
+        "by_token",
         "client_host",
         "client_id",
         "client_port",
@@ -96,6 +97,8 @@ class KafkaConnection(asyncio.Protocol):
         self.local_host = ""
         """The host that the client connected to."""
         self.principal = ANONYMOUS
+        self.by_token = False
+        """True where the principal has logged in by a delegation token."""
         self.client_id = ""
         """The client id of the last request."""
         self.software = ""

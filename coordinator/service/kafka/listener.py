@@ -16,7 +16,6 @@ from typing import Any, Final
 import structlog
 
 from rejoin.coordinator.config import Settings
-from rejoin.coordinator.core.security.scram_credentials import ScramCredentials
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals, close_servers
 from rejoin.coordinator.service.defaults import BACKLOG
@@ -27,6 +26,7 @@ from rejoin.coordinator.service.kafka.requests import NotServed, RequestReader
 from rejoin.coordinator.service.logs import LoggedReasons, client_name
 from rejoin.coordinator.service.metrics import Metrics
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
+from rejoin.coordinator.service.security.stored_credentials import StoredCredentials
 from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.brokers.security_protocol import SecurityProtocol
 from rejoin.protocol.printable import printable
@@ -57,17 +57,17 @@ class KafkaListener:
         *,
         end_wait: Callable[[PendingReply], None],
         connection_lost: Callable[[str], None],
-        scram_credentials: Callable[[], ScramCredentials],
+        stored_credentials: Callable[[], StoredCredentials],
         is_recorded: bool = False,
     ) -> None:
         """``end_wait`` answers a Fetch that waits. ``connection_lost`` is called with the identity of a connection
-        that ends after a ShareFetch, or a request about telemetry, came by it. ``scram_credentials`` are those of the
+        that ends after a ShareFetch, or a request about telemetry, came by it. ``stored_credentials`` are those of the
         node now.
         ``is_recorded``: requests are kept by their identity, so each is an object of its own.
         """
         self.end_wait = end_wait
         self.connection_lost = connection_lost
-        self.scram_credentials = scram_credentials
+        self.stored_credentials = stored_credentials
         self._identities = count(1)
         self.loop = asyncio.get_running_loop()
         self.submit = submit

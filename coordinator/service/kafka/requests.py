@@ -347,6 +347,7 @@ def _context(header: RequestHeader, api: Api, connection: KafkaConnection) -> Co
         client_host=f"/{connection.client_host}",
         principal=connection.principal,
         listener=connection.name,
+        by_token=connection.by_token,
         connection=connection.identity,
         client_port=connection.client_port,
         software=connection.software,

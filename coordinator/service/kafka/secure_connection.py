@@ -6,7 +6,6 @@ Kafka: SslTransportLayer, SaslChannelBuilder.
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
@@ -49,13 +48,14 @@ class TlsConnection(KafkaConnection):
 class SaslConnection(KafkaConnection):
     """A connection whose client logs in first, and again before its login ends (KIP-368)."""
 
-    __slots__ = ("_authenticator", "_expires_at", "_log_in_again_at", "_login", "_logins")
+    __slots__ = ("_authenticator", "_expires_at", "_log_in_again_at", "_login", "_logins", "_stored")
 
     def __init__(self, listener: KafkaListener, name: str, logins: Logins) -> None:
         super().__init__(listener, name)
         self._logins = logins
         self._login: Login | None = None
-        self._expires_at: float | None = None
+        self._stored = listener.stored_credentials()
+        self._expires_at: int | None = None
         self._log_in_again_at = 0.0
         self._authenticator: Authenticator | None = self._new_login()
         self.max_request_bytes = listener.max_login_bytes
@@ -66,7 +66,7 @@ class SaslConnection(KafkaConnection):
         authenticator = self._authenticator or self._further_login(frame)
         if authenticator is not None:
             self._log_in(authenticator, frame, written)
-        elif self._expires_at is not None and self._loop.time() > self._expires_at:
+        elif self._expires_at is not None and self._stored.now() > self._expires_at:
             self._listener.refuse_login(self, "the login has ended, and the client did not log in again")
             self._close(written)
         else:
@@ -86,13 +86,13 @@ class SaslConnection(KafkaConnection):
         return self._authenticator
 
     def _new_login(self) -> Authenticator:
-        listener = self._listener
-        return Authenticator(self._logins, listener.max_login_ms, self._login, listener.scram_credentials())
+        self._stored = self._listener.stored_credentials()
+        return Authenticator(self._logins, self._listener.max_login_ms, self._login, self._stored)
 
     def _log_in(self, authenticator: Authenticator, frame: bytes, written: list[Part]) -> None:
         failures, now = self._listener.security.failed_logins, self._loop.time()
         is_limited = failures.wait_seconds(self.client_host, now) > 0
-        step = authenticator.receive(frame[_SIZE_BYTES:], int(time.time() * 1_000), is_limited=is_limited)
+        step = authenticator.receive(frame[_SIZE_BYTES:], self._stored.now(), is_limited=is_limited)
         if authenticator.has_failed:
             failures.add(self.client_host, now)
         match step.verdict:
@@ -112,8 +112,8 @@ class SaslConnection(KafkaConnection):
     def _logged_in(self, login: Login | None) -> None:
         assert login is not None, "the login is complete"
         self._authenticator, self._login = None, login
-        self._expires_at = None if login.lifetime_ms is None else self._loop.time() + login.lifetime_ms / 1_000
-        self.principal = login.principal
+        self._expires_at = None if login.lifetime_ms is None else self._stored.now() + login.lifetime_ms
+        self.principal, self.by_token = login.principal, login.by_token
         self.heads.clear()
         self.max_request_bytes = self._listener.max_request_bytes
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from rejoin.coordinator.core.security.scram_credentials import ScramCredentials
 from rejoin.coordinator.service.security.logins import Logins
+from rejoin.coordinator.service.security.stored_credentials import NOTHING_STORED, StoredCredentials
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.sasl import (
@@ -26,7 +26,6 @@ from rejoin.protocol.wire.codec import Codec, RequestHeader, codec_of, read_requ
 from rejoin.protocol.wire.errors import SchemaError
 
 _LENGTH_BYTES: Final = 4
-UNCHANGED: Final = ScramCredentials()
 TOO_MANY_FAILED: Final = "Too many logins from this address have failed; try again in a minute"
 _FIRST_WITH_HEADERS: Final = 1
 """The version of SaslHandshake from which on tokens come as SaslAuthenticate."""
@@ -68,6 +67,8 @@ class Login:
     mechanism: str
     name: str
     lifetime_ms: int | None
+    by_token: bool = False
+    """True where it was by a delegation token."""
 
     @property
     def principal(self) -> str:
@@ -82,10 +83,10 @@ class Authenticator:
         logins: Logins,
         max_lifetime_ms: int,
         before: Login | None = None,
-        changed: ScramCredentials = UNCHANGED,
+        stored: StoredCredentials = NOTHING_STORED,
     ) -> None:
         self._logins = logins
-        self._changed = changed
+        self._stored = stored
         self._max_lifetime_ms = max_lifetime_ms
         self._before = before
         self._state = _State.INITIAL
@@ -98,7 +99,7 @@ class Authenticator:
         """Whether the client's credentials were wrong."""
 
     def receive(self, frame: bytes, now_ms: int, *, is_limited: bool = False) -> LoginStep:
-        """Take the next frame of the client. ``now_ms`` is the time since 1970.
+        """Take the next frame of the client. ``now_ms`` is the time since 1970, by the node's clock.
 
         With ``is_limited`` too many logins of its address have failed, so a first login fails whatever it shows.
         """
@@ -139,7 +140,7 @@ class Authenticator:
         return LoginStep(Verdict.SERVE_API_VERSIONS)
 
     def _choose(self, mechanism: str, codec: Codec, header: RequestHeader) -> LoginStep:
-        self._server = self._logins.server(mechanism, self._changed)
+        self._server = self._logins.server(mechanism, self._stored)
         mechanisms = self._logins.mechanisms
         if self._server is None:
             refused = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms)
@@ -221,7 +222,8 @@ class Authenticator:
         if self._max_lifetime_ms:
             left.append(self._max_lifetime_ms)
         lifetime_ms = min(left, default=None)
-        self.login, self._state = Login(self._mechanism, server.name, lifetime_ms), _State.COMPLETE
+        self.login = Login(self._mechanism, server.name, lifetime_ms, server.by_token)
+        self._state = _State.COMPLETE
         return answer, lifetime_ms
 
 

@@ -151,6 +151,15 @@ ABOUT_TOPICS: dict[str, Any] = {
             {"name": "alice", "mechanism": 1, "iterations": 4_096, "salt": "c2FsdA==", "saltedPassword": "c2FsdGVk"}
         ],
     },
+    "CreateDelegationToken": {
+        "ownerPrincipalType": "User",
+        "ownerPrincipalName": "alice",
+        "renewers": [{"principalType": "User", "principalName": "bob"}],
+        "maxLifetimeMs": 60_000,
+    },
+    "RenewDelegationToken": {"hmac": "aG1hYw==", "renewPeriodMs": 60_000},
+    "ExpireDelegationToken": {"hmac": "aG1hYw==", "expiryTimePeriodMs": -1},
+    "DescribeDelegationToken": {"owners": [{"principalType": "User", "principalName": "alice"}]},
     "DescribeClientQuotas": {"components": [{"entityType": "user", "matchType": 2, "match": None}], "strict": False},
     "AlterClientQuotas": {
         "entries": [

@@ -37,6 +37,8 @@ NOT_CHOSEN: Final = {
     "DescribeUserScramCredentials.users": "of the cluster's users, which no field of a rule names",
     "AlterUserScramCredentials.deletions": "of the cluster's users, which no field of a rule names",
     "AlterUserScramCredentials.upsertions": "of the cluster's users, which no field of a rule names",
+    "CreateDelegationToken.renewers": "of one token, which has one answer",
+    "DescribeDelegationToken.owners": "a filter",
     "DescribeClientQuotas.components": "a filter",
     "ListConfigResources.resource_types": "a filter",
     "AlterClientQuotas.entries": "of users, client ids and addresses, which no field of a rule names",

@@ -29,11 +29,6 @@ def error(body: bytes) -> int:
     return int.from_bytes(body[:2], "big")
 
 
-async def beat_for_ever(peer: Peer) -> None:
-    while True:
-        await peer.ask(heartbeat("g", "m"))
-
-
 @pytest.mark.parametrize("api", APIS, ids=lambda api: str(api.name))
 def test_nothing_is_served_before_a_login(api: Api) -> None:
     logins = Logins(Settings(emulator_users=USERS))
@@ -60,8 +55,11 @@ async def test_a_login_that_is_not_renewed_ends_with_its_connection(serve: Serve
     async with Peer(node.app.endpoints[0].port) as peer:
         assert error(await peer.ask(HANDSHAKE)) == 0
         assert error(await peer.ask(authenticate("alice-secret"))) == 0
+        node.clock.advance(1)
+        assert error(await peer.ask(heartbeat("g", "m"))) == UNKNOWN_MEMBER_ID
+        node.clock.advance(1)
         with pytest.raises(asyncio.IncompleteReadError):
-            await beat_for_ever(peer)
+            await peer.ask(heartbeat("g", "m"))
 
 
 async def test_a_failed_login_is_answered_late(serve: Serve) -> None:
