@@ -366,6 +366,11 @@ clients: setup
 client-logins: setup
 	$(RUN) -m conformance.clients.logins $(CLIENTS)
 
+# kafka-delegation-tokens, and a console producer and consumer that log in by a token, against this broker: a minute.
+.PHONY: client-tokens
+client-tokens: setup
+	$(RUN) -m conformance.security.token_tools
+
 # The clients that speak the consumer protocol, in groups of it and in one that moves there and back; writes its table.
 .PHONY: client-consumer-groups
 client-consumer-groups: setup
