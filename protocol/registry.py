@@ -139,6 +139,7 @@ CREATE_ACLS: Final = register(30, (0, 3), 2, "CreateAcls", ".security.acls")
 DELETE_ACLS: Final = register(31, (0, 3), 2, "DeleteAcls", ".security.acls")
 DESCRIBE_CONFIGS: Final = register(32, (1, 4), 4, "DescribeConfigs", ".cluster.describe_configs")
 ALTER_CONFIGS: Final = register(33, (0, 2), 2, "AlterConfigs", ".cluster.alter_configs")
+ALTER_REPLICA_LOG_DIRS: Final = register(34, (0, 2), 2, "AlterReplicaLogDirs", ".replication.alter_replica_log_dirs")
 DESCRIBE_LOG_DIRS: Final = register(35, (0, 5), 2, "DescribeLogDirs", ".cluster.describe_log_dirs")
 SASL_AUTHENTICATE: Final = register(36, (0, 2), 2, "SaslAuthenticate", ".cluster.sasl")
 CREATE_PARTITIONS: Final = register(37, (0, 3), 2, "CreatePartitions", ".topics.create_partitions")
@@ -147,7 +148,14 @@ RENEW_DELEGATION_TOKEN: Final = register(39, (0, 2), 2, "RenewDelegationToken", 
 EXPIRE_DELEGATION_TOKEN: Final = register(40, (0, 2), 2, "ExpireDelegationToken", ".security.delegation_tokens")
 DESCRIBE_DELEGATION_TOKEN: Final = register(41, (0, 3), 2, "DescribeDelegationToken", ".security.delegation_tokens")
 DELETE_GROUPS: Final = register(42, (0, 3), 2, "DeleteGroups", ".groups.delete_groups")
+ELECT_LEADERS: Final = register(43, (0, 2), 2, "ElectLeaders", ".replication.elect_leaders")
 INCREMENTAL_ALTER_CONFIGS: Final = register(44, (0, 1), 1, "IncrementalAlterConfigs", ".cluster.alter_configs")
+ALTER_PARTITION_REASSIGNMENTS: Final = register(
+    45, (0, 1), 0, "AlterPartitionReassignments", ".replication.partition_reassignments"
+)
+LIST_PARTITION_REASSIGNMENTS: Final = register(
+    46, (0, 0), 0, "ListPartitionReassignments", ".replication.partition_reassignments"
+)
 OFFSET_DELETE: Final = register(47, (0, 0), None, "OffsetDelete", ".offsets.offset_delete")
 DESCRIBE_CLIENT_QUOTAS: Final = register(48, (0, 1), 1, "DescribeClientQuotas", ".security.client_quotas")
 ALTER_CLIENT_QUOTAS: Final = register(49, (0, 1), 1, "AlterClientQuotas", ".security.client_quotas")
@@ -157,9 +165,11 @@ DESCRIBE_USER_SCRAM_CREDENTIALS: Final = register(
 ALTER_USER_SCRAM_CREDENTIALS: Final = register(
     51, (0, 0), 0, "AlterUserScramCredentials", ".security.scram_credentials"
 )
+DESCRIBE_QUORUM: Final = register(55, (0, 2), 0, "DescribeQuorum", ".replication.describe_quorum")
 UPDATE_FEATURES: Final = register(57, (0, 2), 0, "UpdateFeatures", ".cluster.update_features")
 DESCRIBE_CLUSTER: Final = register(60, (0, 2), 0, "DescribeCluster", ".cluster.describe_cluster")
 DESCRIBE_PRODUCERS: Final = register(61, (0, 0), 0, "DescribeProducers", ".records.describe_producers")
+UNREGISTER_BROKER: Final = register(64, (0, 0), 0, "UnregisterBroker", ".replication.quorum_changes")
 DESCRIBE_TRANSACTIONS: Final = register(65, (0, 0), 0, "DescribeTransactions", ".transactions.describe_transactions")
 LIST_TRANSACTIONS: Final = register(66, (0, 2), 0, "ListTransactions", ".transactions.list_transactions")
 CONSUMER_GROUP_HEARTBEAT: Final = register(68, (0, 1), 0, "ConsumerGroupHeartbeat", ".groups.consumer_group_heartbeat")
@@ -174,6 +184,8 @@ SHARE_GROUP_HEARTBEAT: Final = register(76, (1, 1), 0, "ShareGroupHeartbeat", ".
 SHARE_GROUP_DESCRIBE: Final = register(77, (1, 1), 0, "ShareGroupDescribe", ".share.share_group_describe")
 SHARE_FETCH: Final = register(78, (1, 2), 0, "ShareFetch", ".share.share_fetch")
 SHARE_ACKNOWLEDGE: Final = register(79, (1, 2), 0, "ShareAcknowledge", ".share.share_acknowledge")
+ADD_RAFT_VOTER: Final = register(80, (0, 1), 0, "AddRaftVoter", ".replication.quorum_changes")
+REMOVE_RAFT_VOTER: Final = register(81, (0, 0), 0, "RemoveRaftVoter", ".replication.quorum_changes")
 INITIALIZE_SHARE_GROUP_STATE: Final = register(83, (0, 0), 0, "InitializeShareGroupState", ".share.share_group_state")
 READ_SHARE_GROUP_STATE: Final = register(84, (0, 0), 0, "ReadShareGroupState", ".share.share_group_state")
 WRITE_SHARE_GROUP_STATE: Final = register(85, (0, 1), 0, "WriteShareGroupState", ".share.share_group_state")
@@ -189,6 +201,7 @@ DELETE_SHARE_GROUP_OFFSETS: Final = register(92, (0, 0), 0, "DeleteShareGroupOff
 STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Final = register(
     93, (0, 0), 0, "StreamsGroupTopologyDescriptionUpdate", ".streams.streams_group_topology_description_update"
 )
+UNREGISTER_CONTROLLER: Final = register(94, (0, 0), 0, "UnregisterController", ".replication.quorum_changes")
 
 TELEMETRY: Final = (GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY)
 """APIs that nodes serve only where metrics of clients are taken."""

@@ -184,6 +184,10 @@ class Cluster:
         found = [line.split() for line in lines if line.startswith(f"{topic} {partition} ")]
         return int(found[0][2]) if found else 0
 
+    def data_folder(self, number: int) -> Path:
+        """The folder of a broker's logs."""
+        return self._file(number, "data")
+
     def _file(self, number: int, name: str) -> Path:
         return self._folder / f"{number}.{name}"
 

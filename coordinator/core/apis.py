@@ -75,6 +75,8 @@ _READ, _WRITE, _DESCRIBE, _DELETE = Operation.READ, Operation.WRITE, Operation.D
 _BY_BROKERS: Final = Rule(cluster=Operation.CLUSTER_ACTION)
 """Requests between brokers, which administrators may send, too."""
 
+_CHANGES_CLUSTER: Final = Rule(cluster=Operation.ALTER)
+
 SERVED: Final[dict[api.Api, ServedApi]] = {
     api.HEARTBEAT: ServedApi(
         lambda of: of.groups.heartbeat, Rule(group=_READ, needs_key=True, while_loading=_heartbeat_while_loading)
@@ -192,6 +194,15 @@ SERVED: Final[dict[api.Api, ServedApi]] = {
         lambda of: of.configs.incremental_alter_configs,
         Rule(topic=Operation.ALTER_CONFIGS, group=Operation.ALTER_CONFIGS, cluster=Operation.ALTER_CONFIGS),
     ),
+    api.ELECT_LEADERS: ServedApi(lambda of: of.replicas.decide, _CHANGES_CLUSTER),
+    api.ALTER_PARTITION_REASSIGNMENTS: ServedApi(lambda of: of.replicas.decide, _CHANGES_CLUSTER),
+    api.LIST_PARTITION_REASSIGNMENTS: ServedApi(lambda of: of.replicas.decide, Rule(cluster=_DESCRIBE)),
+    api.ALTER_REPLICA_LOG_DIRS: ServedApi(lambda of: of.replicas.alter_replica_log_dirs, _CHANGES_CLUSTER),
+    api.DESCRIBE_QUORUM: ServedApi(lambda of: of.quorum.describe_quorum, Rule(cluster=_DESCRIBE)),
+    api.UNREGISTER_BROKER: ServedApi(lambda of: of.quorum.unregister_broker, _CHANGES_CLUSTER),
+    api.UNREGISTER_CONTROLLER: ServedApi(lambda of: of.quorum.unregister_controller, _CHANGES_CLUSTER),
+    api.ADD_RAFT_VOTER: ServedApi(lambda of: of.quorum.add_raft_voter, _CHANGES_CLUSTER),
+    api.REMOVE_RAFT_VOTER: ServedApi(lambda of: of.quorum.remove_raft_voter, _CHANGES_CLUSTER),
     api.DESCRIBE_ACLS: ServedApi(lambda of: of.acls.describe_acls, Rule(cluster=_DESCRIBE)),
     api.CREATE_ACLS: ServedApi(lambda of: of.acls.create_acls, Rule(cluster=Operation.ALTER)),
     api.DELETE_ACLS: ServedApi(lambda of: of.acls.delete_acls, Rule(cluster=Operation.ALTER)),

@@ -153,6 +153,10 @@ class PartitionRegistration:
     leader: int
     """Or -1."""
     leader_epoch: int = 0
+    adding: tuple[int, ...] = ()
+    """Replicas that a reassignment adds, until they are all in sync."""
+    removing: tuple[int, ...] = ()
+    """Replicas that go with the end of that reassignment."""
 
 
 Registrations: TypeAlias = Mapping[LogPartition, PartitionRegistration]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rejoin.coordinator.core.effects import SendRequest
 from rejoin.coordinator.core.inputs import NodeAnswered, Token
 from rejoin.coordinator.core.step_context import OwnToken, StepContext
 from rejoin.protocol.message import Request, Response
+
+CONTROLLER: Final = -1
+"""Stands for the controller among the nodes that are asked."""
 
 OnAnswer: TypeAlias = Callable[[Response | None], None]
 """Called once with the response, or with none where the node could not be reached."""
@@ -42,6 +45,10 @@ class PeerRequests:
         self._last_id += 1
         self._asked[self._last_id] = on_answer
         self._ctx.effects.append(SendRequest(self._last_id, node_id, request, api_version))
+
+    def ask_controller(self, request: Request, api_version: int, on_answer: OnAnswer) -> None:
+        """Send a request to the controller of several brokers, which decides on partitions."""
+        self.ask(CONTROLLER, request, api_version, on_answer)
 
     def answered(self, what: NodeAnswered) -> None:
         """A request to another node has ended."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rejoin.coordinator.core.cluster.descriptions import DescriptionRequests
     from rejoin.coordinator.core.cluster.feature_requests import FeatureRequests
     from rejoin.coordinator.core.cluster.metadata import MetadataRequests
+    from rejoin.coordinator.core.cluster.quorum_requests import QuorumRequests
+    from rejoin.coordinator.core.cluster.replica_requests import ReplicaRequests
     from rejoin.coordinator.core.cluster.requests import ClusterRequests
     from rejoin.coordinator.core.cluster.sasl import SaslRequests
     from rejoin.coordinator.core.groups.admin_requests import GroupAdminRequests
@@ -202,6 +204,20 @@ class RequestHandlers:
         return DescriptionRequests(
             self.ctx, self.cluster_metadata, self.all_topics, self.partitions, self.leaders, self.admission
         )
+
+    @cached_property
+    def replicas(self) -> ReplicaRequests:
+        from rejoin.coordinator.core.cluster.replica_requests import ReplicaRequests
+
+        return ReplicaRequests(
+            self.ctx, self.cluster_metadata, self.all_topics, self.leaders, self.admission, self.peers
+        )
+
+    @cached_property
+    def quorum(self) -> QuorumRequests:
+        from rejoin.coordinator.core.cluster.quorum_requests import QuorumRequests
+
+        return QuorumRequests(self.ctx, self.cluster_metadata, self.changes, self.admission, self.peers)
 
     # --- transactions
 

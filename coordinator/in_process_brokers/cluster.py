@@ -30,6 +30,7 @@ from rejoin.coordinator.service.security.listener_security import ListenerSecuri
 from rejoin.coordinator.service.stores import coordinator_partitions
 from rejoin.coordinator.storage.replicated import ReplicatedLogs
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, ListenerAddress, addresses_from, addresses_text
+from rejoin.protocol.message import Request, Response
 from rejoin.protocol.types import LogPartition
 
 MOST_BROKERS: Final = 100
@@ -64,7 +65,7 @@ class BrokerCluster:
                 )
             )
         for app in self.apps:
-            app.runtime.reach(BrokerPeers(app, self.apps, self._replicates))
+            app.runtime.reach(BrokerPeers(app, self.apps, self._replicates, self._ask_controller))
         if self.control is not None:
             self._attach(self.control)
 
@@ -211,6 +212,9 @@ class BrokerCluster:
 
     def _replicates(self, leader: int, follower: int) -> bool:
         return self._is_awake(leader) and self._is_awake(follower) and self._links.are_there(leader, follower)
+
+    def _ask_controller(self, node_id: int, request: Request) -> Response | None:
+        return self._driver.answer(request) if self._in_contact(node_id) else None
 
     def _on_fetched(self, leader: int, fetched: FollowersFetched) -> None:
         self._app(leader).runtime.hand_in(fetched)

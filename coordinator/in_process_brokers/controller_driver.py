@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rejoin.coordinator.core.cluster.replica_requests import ControllerRequest, decided
 from rejoin.coordinator.core.effects import AlterPartition
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, Elected, Millis, Resigned, TopicsRecords
 from rejoin.coordinator.in_process_brokers.runtime import BrokerRuntime
 from rejoin.coordinator.leadership.controller import Controller
 from rejoin.coordinator.service.clock import Alarm, Clock
 from rejoin.coordinator.storage.replicated import ReplicatedLogs
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
+from rejoin.protocol.messages.replication.quorum_changes import UnregisterBrokerRequest, UnregisterBrokerResponse
 from rejoin.protocol.records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
@@ -99,6 +103,8 @@ class ControllerDriver:
             match record:
                 case TopicRecord():
                     self._names[record.data.topic_id] = record.data.name
+                    if record.data.records_per_second is not None:
+                        self.controller.synthetic_topics.add(record.data.topic_id)
                 case PartitionRecord():
                     data = record.data
                     for index, replicas in enumerate(data.replicas, data.partition_id):
@@ -114,6 +120,25 @@ class ControllerDriver:
             return
         self.controller.alter_partition(by, wanted.partition, wanted.epoch, wanted.isr)
         self.publish()
+
+    def answer(self, request: Request) -> Response:
+        """Decide on a request that a broker passes on, and let all brokers know."""
+        if isinstance(request, UnregisterBrokerRequest):
+            answer = self._unregister(request)
+        else:
+            assert isinstance(request, ControllerRequest), f"{type(request).__name__} is no request for a controller"
+            changes, keys = self.controller.decide()
+            answer = decided(changes, request)
+            self.controller.apply(changes, keys)
+        self.publish()
+        self._logs.catch_up()
+        return answer
+
+    def _unregister(self, request: UnregisterBrokerRequest) -> Response:
+        if self.controller.unregister(request.broker_id):
+            return UnregisterBrokerResponse()
+        text = f"Broker ID {request.broker_id} is not currently registered"
+        return request.error_response(0, ErrorCode.BROKER_ID_NOT_REGISTERED, text)
 
     def _elapse(self) -> None:
         self._alarm = None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from rejoin.coordinator.core.peers import CONTROLLER
 
-CONTROLLER: Final = -1
-"""Stands for the controller at one end of a link."""
+__all__ = ["CONTROLLER", "Links"]
 
 
 class Links:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rejoin.coordinator.core.cluster.replica_changes import ReplicaChanges, completed, led_by
 from rejoin.coordinator.core.inputs import NO_LEADER, Broker, ClusterSeen, Millis, PartitionRegistration
 from rejoin.protocol.types import LogPartition, TopicIdPartition, TopicPartition
 
@@ -23,6 +24,10 @@ class Controller:
         self.partitions: dict[LogPartition, PartitionRegistration] = {}
         self.brokers: dict[int, Broker] = {}
         """Live brokers, with the addresses for clients."""
+        self.registered: set[int] = set()
+        """Brokers that may be named as replicas: live ones, and those that are expected again."""
+        self.synthetic_topics: set[str] = set()
+        """Ids of topics without logs: a replica is in sync as soon as it is alive."""
         self._session_timeout_ms = session_timeout_ms
         self._sessions_end: dict[int, Millis] = {}
         """Brokers that are out of contact, and when they are fenced."""
@@ -41,6 +46,8 @@ class Controller:
         """Forget all brokers and partitions."""
         self.partitions.clear()
         self.brokers.clear()
+        self.registered.clear()
+        self.synthetic_topics.clear()
         self._sessions_end.clear()
 
     # --- brokers
@@ -49,15 +56,24 @@ class Controller:
         """Add a broker that has started. It leads the partitions that have no leader and count it in sync."""
         node_id = broker.node_id
         self.brokers[node_id] = broker
+        self.registered.add(node_id)
         self._sessions_end.pop(node_id, None)
         for partition, registration in list(self.partitions.items()):
             isr = registration.isr
-            if isinstance(partition, TopicPartition) and node_id in registration.replicas and node_id not in isr:
-                # Offsets partitions have no followers that lag.
+            if self._has_no_lag(partition) and node_id in registration.replicas and node_id not in isr:
                 isr = (*isr, node_id)
                 self.partitions[partition] = replace(registration, isr=isr)
             if registration.leader == NO_LEADER and node_id in isr:
                 self._lead(partition, node_id, isr)
+            self._complete(partition)
+
+    def unregister(self, node_id: int) -> bool:
+        """Forget a broker; false where there is none of this id. One that runs is not served until it starts again."""
+        if node_id not in self.registered:
+            return False
+        self.fence(node_id)
+        self.registered.discard(node_id)
+        return True
 
     def lose_contact(self, node_id: int, now: Millis) -> None:
         """Begin the session timeout of a broker whose heartbeats stop now."""
@@ -66,7 +82,7 @@ class Controller:
 
     def regain_contact(self, broker: Broker) -> None:
         """End that timeout, as heartbeats come again; a broker that was fenced is registered anew."""
-        if self._sessions_end.pop(broker.node_id, None) is None:
+        if self._sessions_end.pop(broker.node_id, None) is None and broker.node_id in self.registered:
             self.register(broker)
 
     def fence(self, node_id: int) -> None:
@@ -105,6 +121,7 @@ class Controller:
 
     def remove(self, topic_id: str) -> None:
         """Remove the partitions of a topic."""
+        self.synthetic_topics.discard(topic_id)
         for partition in list(self.partitions):
             if isinstance(partition, TopicIdPartition) and partition.topic_id == topic_id:
                 del self.partitions[partition]
@@ -141,6 +158,31 @@ class Controller:
         live = tuple(each for each in registration.replicas if each in isr and each in self.brokers)
         if by in live:
             self.partitions[partition] = replace(registration, isr=live)
+            self._complete(partition)
+
+    def decide(self) -> tuple[ReplicaChanges, dict[tuple[str, int], LogPartition]]:
+        """Begin a decision on elections and reassignments, which :meth:`apply` carries out."""
+        keys = {(partition.topic, partition.partition): partition for partition in self.partitions}
+        by_key = {key: self.partitions[partition] for key, partition in keys.items()}
+        return ReplicaChanges(by_key, self.brokers, self.registered), keys
+
+    def apply(self, changes: ReplicaChanges, keys: dict[tuple[str, int], LogPartition]) -> None:
+        """Carry out what was decided. Replicas that are added come into sync as they catch up."""
+        for key, wanted in changes.changed.items():
+            partition = keys[key]
+            isr = wanted.isr
+            if self._has_no_lag(partition):
+                isr += tuple(each for each in wanted.adding if each in self.brokers and each not in isr)
+            self.partitions[partition] = replace(wanted, isr=isr)
+            self._complete(partition)
+
+    def _complete(self, partition: LogPartition) -> None:
+        """End a reassignment whose new replicas are in sync."""
+        self.partitions[partition] = completed(self.partitions[partition], self.brokers)
+
+    def _has_no_lag(self, partition: LogPartition) -> bool:
+        """Whether a replica is in sync as soon as it is alive: that of an internal topic, or of one without logs."""
+        return isinstance(partition, TopicPartition) or partition.topic_id in self.synthetic_topics
 
     def _next_leader(self, registration: PartitionRegistration, isr: tuple[int, ...]) -> int:
         """The first replica that is in sync and alive."""
@@ -148,7 +190,4 @@ class Controller:
         return next(live, NO_LEADER)
 
     def _lead(self, partition: LogPartition, leader: int, isr: tuple[int, ...]) -> None:
-        registration = self.partitions[partition]
-        self.partitions[partition] = replace(
-            registration, leader=leader, isr=isr, leader_epoch=registration.leader_epoch + 1
-        )
+        self.partitions[partition] = led_by(replace(self.partitions[partition], isr=isr), leader)

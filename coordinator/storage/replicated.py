@@ -39,6 +39,14 @@ class _ReplicatedPartition:
         """Where the log of each follower ends."""
         return {broker: self.end_of(broker) for broker in self.replicas if broker != self.leader}
 
+    def place(self, replicas: tuple[int, ...]) -> None:
+        """Keep copies at other brokers: a new one begins with nothing, and one that is gone counts no more."""
+        for broker in replicas:
+            if broker not in self.replicas:
+                self.behind[broker] = 0
+        self.behind = {broker: end for broker, end in self.behind.items() if broker in replicas}
+        self.replicas = replicas
+
     def truncate(self, end_offset: int) -> None:
         """Drop what begins at an offset or behind it."""
         self.entries = [
@@ -80,6 +88,8 @@ class ReplicatedLogs:
             return
         found = self._data.setdefault(partition, _ReplicatedPartition())
         if epoch <= found.epoch:
+            if epoch == found.epoch and replicas != found.replicas:
+                found.place(replicas)
             return
         if leader in found.replicas:
             before, end = found.leader, found.end_of(leader)
@@ -88,6 +98,7 @@ class ReplicatedLogs:
                 found.behind[before] = end
             found.truncate(end)
             found.behind.pop(leader, None)
+            found.place(replicas)
         found.epoch, found.leader, found.replicas = epoch, leader, replicas
 
     def catch_up(self) -> None:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from typing import Final
 
+from conformance.cluster.replica_probes import replica_steps
 from conformance.security.acl_probes import Probe
 from conformance.security.acl_sequences import sequences
 from conformance.security.quota_script import quota_script
@@ -24,7 +25,6 @@ from tests.paths import ROOT
 SHARE_GROUP_KEYS: Final = (*range(76, 80), *range(83, 88), *range(90, 93))
 STREAMS_GROUP_KEYS: Final = (88, 89, 93)
 NOT_RECORDED: Final = {
-    **{("DescribeLogDirs", version): "directories have their own names and sizes" for version in range(1, 6)},
     ("ApiVersions", 5): "like version 4 but for what it says of the broker; read in the broker's code",
     **{("SaslHandshake", version): "in tests/golden/security" for version in range(2)},
     **{("SaslAuthenticate", version): "in tests/golden/security" for version in range(3)},
@@ -49,6 +49,7 @@ NOT_RECORDED: Final = {
 NOT_TRIED: Final = {
     ("OffsetForLeaderEpoch", 0),
     ("OffsetForLeaderEpoch", 1),
+    ("AlterReplicaLogDirs", 0),
     ("DescribeLogDirs", 0),
     ("DescribeAcls", 0),
     ("CreateAcls", 0),
@@ -112,7 +113,7 @@ def test_every_version_that_both_speak_was_sent_and_answered() -> None:
     sent |= {(step.api, step.version) for _, lines in scripts() for step in read_script(lines).steps}
     sent |= {(probe.api, probe.version) for steps in sequences().values() for _, probe in steps if "Acls" in probe.api}
     sent |= {(each.what.api, each.what.version) for each in scram_steps() if isinstance(each.what, Probe)}
-    sent |= {(probe.api, probe.version) for _, probe in quota_script()}
+    sent |= {(probe.api, probe.version) for _, probe in (*quota_script(), *replica_steps())}
     sent |= {(probe.api, probe.version) for probe in token_probes()}
     wanted = {
         (BY_KEY[key].name, version) for key, (first, last) in offered().items() for version in range(first, last + 1)

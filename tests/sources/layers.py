@@ -139,6 +139,7 @@ MAY_IMPORT = {
     "coordinator.core.cluster": (
         *STEP,
         "coordinator.core.cluster",
+        "coordinator.core.peers",
         "coordinator.core.groups",
         "coordinator.core.partitions",
         "coordinator.core.topics",
@@ -208,7 +209,7 @@ MAY_IMPORT = {
         "coordinator.in_process_brokers",
         "coordinator.control",
     ),
-    "coordinator.in_process_brokers.links": (),
+    "coordinator.in_process_brokers.links": ("coordinator.core.peers",),
     # The service knows the control only where it puts it together and where it serves it.
     "coordinator.service.app": (*SERVICE, "coordinator.control"),
     "coordinator.service.options": (*SERVICE, "coordinator.control"),

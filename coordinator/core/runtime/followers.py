@@ -43,7 +43,13 @@ class Followers:
     # --- what happens to them
 
     def alter(self, registration: PartitionRegistration) -> None:
-        """The controller has decided on the replicas in sync."""
+        """The controller has decided on the replicas, and on those in sync. One that is new has nothing yet."""
+        if registration.leader in registration.replicas:
+            followers = (each for each in registration.replicas if each != registration.leader)
+            self._end_offsets = {each: self._end_offsets.get(each, 0) for each in followers}
+            self._behind_since = {each: at for each, at in self._behind_since.items() if each in self._end_offsets}
+            self.are_any = bool(self._end_offsets)
+            self.replicas = len(self._end_offsets) + 1
         self.isr = registration.isr
         self.wanted_isr = None
 

@@ -171,6 +171,23 @@ ABOUT_TOPICS: dict[str, Any] = {
         "validateOnly": False,
     },
     "ListConfigResources": {"resourceTypes": [16]},
+    "ElectLeaders": {"electionType": 0, "topicPartitions": [{"topic": "orders", "partitions": [0]}]},
+    "AlterPartitionReassignments": {
+        "topics": [{"name": "orders", "partitions": [{"partitionIndex": 0, "replicas": [1]}]}]
+    },
+    "ListPartitionReassignments": {"topics": [{"name": "orders", "partitionIndexes": [0]}]},
+    "AlterReplicaLogDirs": {"dirs": [{"path": "/rejoin", "topics": [{"name": "orders", "partitions": [0]}]}]},
+    "DescribeQuorum": {"topics": [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]},
+    "UnregisterBroker": {"brokerId": 9},
+    "UnregisterController": {"controllerId": 9},
+    "AddRaftVoter": {
+        "clusterId": None,
+        "timeoutMs": 1_000,
+        "voterId": 9,
+        "voterDirectoryId": "A" * 22,
+        "listeners": [{"name": "CONTROLLER", "host": "localhost", "port": 9_093}],
+    },
+    "RemoveRaftVoter": {"clusterId": None, "voterId": 9, "voterDirectoryId": "A" * 22},
     "DescribeTopicPartitions": {"topics": [{"name": "orders"}]},
     "Produce": {
         "acks": -1,

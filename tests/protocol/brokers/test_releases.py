@@ -15,6 +15,8 @@ import pytest
 from rejoin.protocol.brokers.offered_versions import offered
 from rejoin.protocol.brokers.releases import RELEASES, RELEASES_TEXT, newest_versions
 from rejoin.protocol.registry import (
+    ADD_RAFT_VOTER,
+    ALTER_REPLICA_LOG_DIRS,
     APIS,
     CREATE_ACLS,
     CREATE_DELEGATION_TOKEN,
@@ -25,6 +27,7 @@ from rejoin.protocol.registry import (
     DESCRIBE_CONFIGS,
     DESCRIBE_DELEGATION_TOKEN,
     DESCRIBE_LOG_DIRS,
+    DESCRIBE_QUORUM,
     DESCRIBE_TOPIC_PARTITIONS,
     EXPIRE_DELEGATION_TOKEN,
     FETCH,
@@ -34,6 +37,7 @@ from rejoin.protocol.registry import (
     OFFSET_FETCH,
     OFFSET_FOR_LEADER_EPOCH,
     PRODUCE,
+    REMOVE_RAFT_VOTER,
     RENEW_DELEGATION_TOKEN,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
@@ -41,6 +45,7 @@ from rejoin.protocol.registry import (
     SHARE_FETCH,
     SHARE_GROUP_DESCRIBE,
     SHARE_GROUP_HEARTBEAT,
+    UNREGISTER_BROKER,
     WRITE_TXN_MARKERS,
     Api,
 )
@@ -59,6 +64,7 @@ KAFKA_4: Final[dict[Api, int]] = {
     CREATE_ACLS: 1,
     DELETE_ACLS: 1,
     DESCRIBE_CONFIGS: 1,
+    ALTER_REPLICA_LOG_DIRS: 1,
     DESCRIBE_LOG_DIRS: 1,
     CREATE_DELEGATION_TOKEN: 1,
     RENEW_DELEGATION_TOKEN: 1,
@@ -75,7 +81,13 @@ ALWAYS: Final[dict[Api, int]] = {PRODUCE: 3, FETCH: 4, DESCRIBE_CONFIGS: 1}
 """The oldest versions that are served as any release."""
 
 
-KRAFT_ONLY: Final = {DESCRIBE_TOPIC_PARTITIONS.key: "4.0", LIST_CONFIG_RESOURCES.key: "4.0"}
+KRAFT_ONLY: Final = {
+    each.key: "4.0"
+    for each in (
+        *(DESCRIBE_TOPIC_PARTITIONS, LIST_CONFIG_RESOURCES),
+        *(DESCRIBE_QUORUM, UNREGISTER_BROKER, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER),
+    )
+}
 """APIs that a broker with ZooKeeper has not, by the first release whose versions were taken from one with KRaft."""
 
 

@@ -42,6 +42,9 @@ NOT_CHOSEN: Final = {
     "DescribeClientQuotas.components": "a filter",
     "ListConfigResources.resource_types": "a filter",
     "AlterClientQuotas.entries": "of users, client ids and addresses, which no field of a rule names",
+    "AddRaftVoter.listeners": "of one voter",
+    "AlterReplicaLogDirs.dirs": "answered by topic, whatever the directory",
+    "ListPartitionReassignments.topics": "a filter",
     "ConsumerGroupHeartbeat.subscribed_topic_names": "of one member",
     "ConsumerGroupHeartbeat.topic_partitions": "of one member",
     "ShareGroupHeartbeat.subscribed_topic_names": "of one member",
@@ -98,7 +101,8 @@ def made(spec: FieldSpec, number: int, version: int) -> Any:
         return filled(spec.struct, number, version)
     if spec.nullable is not None and not spec.is_array:
         return None
-    return {WireType.STRING: "x", WireType.BOOL: False, WireType.BYTES: b""}.get(spec.value_type, 0)  # type: ignore[arg-type]
+    values: dict[WireType | type, Any] = {WireType.STRING: "x", WireType.BOOL: False, WireType.BYTES: b""}
+    return (values | {WireType.UUID: "A" * 22}).get(spec.value_type, 0)
 
 
 def filled(model: type[BaseModel], number: int, version: int) -> Any:

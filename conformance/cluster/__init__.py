@@ -1,0 +1,1 @@
+"""Requests about replicas, the quorum and settings of brokers, as a real Kafka answers them: scripts and a recorder."""

@@ -1,0 +1,1 @@
+"""Requests about the cluster beside recordings of Apache Kafka."""
