@@ -125,6 +125,7 @@ MAY_IMPORT = {
     ),
     "coordinator.core.topics": (
         *STEP,
+        "coordinator.core.cluster.loggers",
         "coordinator.core.quotas",
         "coordinator.settings.topic_defaults",
         "coordinator.core.telemetry.subscriptions",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, Generic, TypeAlias, TypeVar
 
+from rejoin.coordinator.core.cluster.loggers import BrokerLoggers
 from rejoin.coordinator.core.inputs import Context, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
@@ -158,6 +159,7 @@ class ConfigRequests:
         self._changes = changes
         self._admission = admission
         self._group_definitions = group_definitions(ctx.settings)
+        self._loggers = BrokerLoggers(ctx.settings.broker_id)
 
     # --- describing
 
@@ -204,7 +206,7 @@ class ConfigRequests:
             case ResourceType.BROKER_LOGGER:
                 self._authorize(DescribeConfigsRequest, context, Resource.CLUSTER)
                 self.check_node(name)
-                return ()  # Differs: Kafka lists its loggers.
+                return self._loggers.entries()
             case ResourceType.CLIENT_METRICS:
                 self._authorize(DescribeConfigsRequest, context, Resource.CLUSTER)
                 _check_given(name, "subscription to client metrics")
@@ -251,6 +253,10 @@ class ConfigRequests:
     ) -> None:
         def decide(resource: IncrementalAlterConfigsResource) -> Changes:
             self.check_alterable(IncrementalAlterConfigsRequest, resource, context)
+            if resource.resource_type == ResourceType.BROKER_LOGGER:
+                only = request.validate_only
+                self._loggers.alter(resource.resource_name, resource.configs, validate_only=only)
+                return {}
             return self._alteration(resource)
 
         def respond(results: tuple[AlterConfigsResourceResponse, ...]) -> None:
@@ -281,6 +287,8 @@ class ConfigRequests:
             case ResourceType.GROUP:
                 _check_given(name, "group")
                 self._authorize(api, context, Resource.GROUP, name)
+            case ResourceType.BROKER_LOGGER if api is IncrementalAlterConfigsRequest:
+                self._authorize(api, context, Resource.CLUSTER)
             case _:
                 raise _unsupported(resource.resource_type)
 
@@ -391,7 +399,6 @@ def _split(text: str) -> list[str]:
 
 
 def _unsupported(resource_type: int) -> TopicError:
-    # Differs: Kafka also has settings of its own logging.
     return TopicError(ErrorCode.INVALID_REQUEST, f"resource type {resource_type}: {NO_SETTINGS}")
 
 

@@ -28,6 +28,7 @@ ConfigValue: TypeAlias = bool | int | float | str | tuple[str, ...]
 class ConfigType(IntEnum):
     """Kafka's types of settings, by the numbers in DescribeConfigs."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -46,6 +47,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
     DYNAMIC_CLIENT_METRICS_CONFIG = 7
     DYNAMIC_GROUP_CONFIG = 8
 
@@ -188,7 +190,7 @@ def _read(definition: ConfigDef, text: str) -> ConfigValue:
             parts = [part.strip() for part in text.split(",")] if text else []
             # Kafka: ConfigDef.parseValue leaves out duplicates where ValidList is the validator.
             return tuple(dict.fromkeys(parts)) if definition.values else tuple(parts)
-        case ConfigType.STRING | ConfigType.CLASS | ConfigType.PASSWORD:
+        case ConfigType.STRING | ConfigType.CLASS | ConfigType.PASSWORD | ConfigType.UNKNOWN:
             return text
 
 
