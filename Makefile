@@ -279,6 +279,10 @@ record-telemetry: setup
 .PHONY: client-telemetry
 client-telemetry: setup
 	$(RUN) -m conformance.telemetry.clients
+# Fetches of consumers with racks at three real brokers in two racks; writes tests/golden/follower-reads.jsonl.
+.PHONY: record-follower-reads
+record-follower-reads: setup
+	$(RUN) -m conformance.fetching.record
 
 # Changes of a real Kafka's users of SCRAM, and logins after them; writes tests/golden/security/scram.jsonl.gz.
 .PHONY: record-scram

@@ -55,6 +55,25 @@ class DeleteLog:
 
 
 @dataclass(slots=True)
+class FollowLog:
+    """Hand in this node's copy of a log that another node leads, and all that it gets from now on.
+
+    It comes as ``Replicated``, the first one ``whole``.
+    """
+
+    partition: TopicIdPartition
+
+
+@dataclass(slots=True)
+class HighWatermarkMoved:
+    """Let the followers of a partition know its high watermark, those that reach the leader. No answer is awaited."""
+
+    partition: TopicIdPartition
+    epoch: int
+    high_watermark: int
+
+
+@dataclass(slots=True)
 class AlterPartition:
     """Ask the controller for another set of in-sync replicas; it comes with ``ClusterSeen``. Kafka: AlterPartition."""
 
@@ -118,6 +137,8 @@ Effect: TypeAlias = (
     | Append
     | ReadLog
     | DeleteLog
+    | FollowLog
+    | HighWatermarkMoved
     | AlterPartition
     | AppendTopics
     | SendRequest

@@ -189,6 +189,20 @@ class FollowersFetched:
 
 
 @dataclass(slots=True)
+class Replicated:
+    """This node has copied more of a log that another node leads, or has heard of a high watermark.
+
+    With ``whole`` the entries are all of the copy, which replaces what was there; it is also the answer to
+    ``FollowLog``. The high watermark is no later than the end of the copy.
+    """
+
+    partition: TopicIdPartition
+    entries: LogEntries
+    high_watermark: int
+    whole: bool = False
+
+
+@dataclass(slots=True)
 class TopicsStored:
     """An ``AppendTopics`` ended: stored as ``version``, failed, or ``overtaken`` by a change that was stored before.
 
@@ -321,6 +335,7 @@ Input: TypeAlias = (
     | LogDamaged
     | ClusterSeen
     | FollowersFetched
+    | Replicated
     | TopicsStored
     | TopicsChanged
     | NodeAnswered

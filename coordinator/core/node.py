@@ -33,6 +33,7 @@ from rejoin.coordinator.core.inputs import (
     RecordReleased,
     RecordsWritten,
     RegexesResolved,
+    Replicated,
     Resigned,
     SessionLost,
     Stored,
@@ -264,6 +265,9 @@ class Node(NodeViews, NodeQuiescence):
                 self._partitions.registered()
             case FollowersFetched():
                 self._partitions.followers_fetched(what)
+            case Replicated():
+                self._partitions.replicated(what)
+                self._fetches.followed(what.partition)
             case NodeAnswered():
                 self._requests.peers.answered(what)
             case RegexesResolved():

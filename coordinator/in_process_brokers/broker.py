@@ -34,6 +34,8 @@ class BrokerApp(App):
         self._driver = driver
         runtime = self.runtime
         runtime.topics = topics.client(self.node_id, lambda: runtime.node.topics_version, runtime.hand_in)
+        runtime.follow = lambda partition: logs.follow(partition, self.node_id)
+        runtime.on_high_watermark = logs.high_watermark_moved
         driver.add(runtime)
 
     # --- what a test does to it

@@ -14,7 +14,7 @@ import structlog
 
 from rejoin.coordinator.control.broker_actions import BrokerActions
 from rejoin.coordinator.control.control import Control
-from rejoin.coordinator.core.inputs import FollowersFetched, PartitionRegistration
+from rejoin.coordinator.core.inputs import FollowersFetched, PartitionRegistration, Replicated
 from rejoin.coordinator.core.topics.placement import Placement
 from rejoin.coordinator.in_process_brokers.broker import BrokerApp
 from rejoin.coordinator.in_process_brokers.controlled_brokers import ControlledBrokers, Feeds
@@ -48,6 +48,7 @@ class BrokerCluster:
         self._links = Links()
         self._logs = ReplicatedLogs(self._replicates)
         self._logs.on_fetched = self._on_fetched
+        self._logs.on_replicated = self._on_replicated
         self.control: Control | None = None
         if options.control is not None:
             self.control = _control_of(options, self.security)
@@ -219,6 +220,9 @@ class BrokerCluster:
     def _on_fetched(self, leader: int, fetched: FollowersFetched) -> None:
         self._app(leader).runtime.hand_in(fetched)
 
+    def _on_replicated(self, follower: int, replicated: Replicated) -> None:
+        self._app(follower).runtime.hand_in(replicated)
+
     def _changed(self, node_id: int) -> None:
         """Something has changed between a broker and the others."""
         self._driver.contact_changed(node_id)
@@ -344,7 +348,12 @@ def _options_of(options: Options, node_id: int) -> Options:
         each._replace(port=each.port and each.port + node_id - 1)
         for each in addresses_from(options.settings.advertised_listeners)
     ]
-    own = {"broker_id": node_id, "advertised_listeners": addresses_text(advertised)}
+    racks = options.settings.broker_rack.split(",")
+    own = {
+        "broker_id": node_id,
+        "advertised_listeners": addresses_text(advertised),
+        "broker_rack": racks[(node_id - 1) % len(racks)].strip(),
+    }
     settings = options.settings.model_copy(update=own)
     return replace(
         options,

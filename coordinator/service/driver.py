@@ -22,6 +22,8 @@ from rejoin.coordinator.core.effects import (
     DeferredEvents,
     DeleteLog,
     Effect,
+    FollowLog,
+    HighWatermarkMoved,
     ReadLog,
     Reply,
     ResolveRegexes,
@@ -117,6 +119,9 @@ class Runtime:
             self.topics = TopicsSync(topics_log, lambda: self.node, self.hand_in)
         self.alter_partition: Callable[[AlterPartition], None] | None = None
         """Asks the controller, where there is one, for other replicas in sync."""
+        self.follow: Callable[[TopicIdPartition], None] | None = None
+        """Hands in the copy of a log that another node leads, where there are copies."""
+        self.on_high_watermark: Callable[[HighWatermarkMoved], None] | None = None
         self._log = log
         self._data_logs = data_logs
         self.brokers: dict[int, Broker] = {}
@@ -139,6 +144,8 @@ class Runtime:
             ReadLog: self._read,
             DeleteLog: self._delete,
             AlterPartition: self._alter,
+            FollowLog: self._follow,
+            HighWatermarkMoved: self._high_watermark_moved,
             AppendTopics: self._append_topics,
             SendRequest: self._send,
             ResolveRegexes: self._resolve,
@@ -157,7 +164,9 @@ class Runtime:
         without_host: frozenset[str] = frozenset(),
     ) -> None:
         """Join the cluster under this address, and those of other listeners. Raises :class:`StoreProblem`."""
-        self.broker = Broker(self.node.settings.broker_id, host, port, endpoints=endpoints, without_host=without_host)
+        settings = self.node.settings
+        rack = settings.broker_rack or None
+        self.broker = Broker(settings.broker_id, host, port, rack, endpoints, without_host)
         if isinstance(self.clock, SystemClock):
             self.clock.follow(self.clock_stepped)
         await self._log.start(self._take_in_together)
@@ -415,6 +424,14 @@ class Runtime:
             self._data_logs.read_data(partition, epoch, piece, lambda: self._take_in(LogDamaged(partition, epoch)))
         else:
             self._log.read(partition, epoch, piece)
+
+    def _follow(self, effect: FollowLog) -> None:
+        assert self.follow is not None, "only a node with a controller follows others"
+        self.follow(effect.partition)
+
+    def _high_watermark_moved(self, effect: HighWatermarkMoved) -> None:
+        if self.on_high_watermark is not None:
+            self.on_high_watermark(effect)
 
     def _delete(self, effect: DeleteLog) -> None:
         self._data_logs.delete_data(effect.partition, effect.epoch, effect.leased_by)

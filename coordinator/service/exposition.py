@@ -155,6 +155,10 @@ def _rejoin(metrics: Metrics, node: NodeView) -> Iterator[Metric]:
     yield _counter(
         "rejoin_partitions_regained_total", "Partitions assigned that had no owner before.", metrics.partitions_regained
     )
+    fetched = metrics.apis.get("Fetch")
+    yield _counter(
+        "rejoin_fetch_bytes_out_total", "Bytes of answers to Fetch.", 0 if fetched is None else fetched.bytes_out
+    )
     yield _by_label("rejoin_events_total", "Events by name.", "event", metrics.events)
     yield _by_label("rejoin_problems_total", "HTTP problems by status.", "status", metrics.problems)
     yield _by_label(

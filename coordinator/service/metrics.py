@@ -92,12 +92,14 @@ class StoreMetrics(Observer):
 class ApiMetrics:
     """The requests of one API: by error, and how long they took; parked ones apart."""
 
-    __slots__ = ("answers", "errors", "parked", "took")
+    __slots__ = ("answers", "bytes_out", "errors", "parked", "took")
 
     def __init__(self) -> None:
         self.answers: dict[str, int] = {}
         self.errors: dict[ErrorCode, int] = {}
         """Error codes in answers, those of single partitions and other resources included; without ``NONE``."""
+        self.bytes_out = 0
+        """Size of the answers to Fetch over Kafka's protocol; of other APIs it is not counted."""
         self.took = Histogram(REQUEST_BUCKETS_MS)
         self.parked = Histogram(PARKED_BUCKETS_MS)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final, Literal
+
 from pydantic import Field
 
 from rejoin.coordinator.settings.types import Int32, Int64, SettingsPart
+
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 class ClusterSettings(SettingsPart):
@@ -23,4 +27,9 @@ class ClusterSettings(SettingsPart):
     )
     replica_lag_time_max_ms: Int64 = Field(
         default=30_000, ge=1, description="With --brokers: how long a follower that is behind counts as in sync."
+    )
+    replica_selector_class: Literal["", "org.apache.kafka.common.replica.RackAwareReplicaSelector"] = Field(
+        default="",
+        description="With --brokers: empty, consumers read from leaders; Kafka's RackAwareReplicaSelector, a leader "
+        "sends a consumer with client.rack to a replica in that rack.",
     )

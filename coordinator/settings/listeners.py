@@ -29,6 +29,11 @@ class ListenerSettings(SettingsPart):
     """The id of a node, and who may connect to it."""
 
     broker_id: Int32 = Field(default=1, ge=0, description="Id of this node.")
+    broker_rack: str = Field(
+        default="",
+        description="Rack of this node. With --brokers, the racks of brokers 1, 2, ... with commas between them; after "
+        "the last one the first comes again.",
+    )
     listeners: Listeners = Field(
         default="",
         description="Addresses for Kafka's protocol, as PLAINTEXT://127.0.0.1:9092,DOCKER://0.0.0.0:29092, each with a "

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from rejoin.coordinator.core.inputs import FollowersFetched
+from rejoin.coordinator.core.effects import HighWatermarkMoved
+from rejoin.coordinator.core.inputs import FollowersFetched, Replicated
 from rejoin.coordinator.storage.base import Damaged, DataPiece, OnStored, Piece, Together, one_by_one
 from rejoin.coordinator.storage.memory import MemoryLog, trimmed
 from rejoin.protocol.errors import ErrorCode
@@ -30,6 +31,11 @@ class _ReplicatedPartition:
     entries: list[DataEntry] = field(default_factory=list)
     end_offset: int = 0
     behind: dict[int, int] = field(default_factory=dict)
+    high_watermark: int = 0
+    watermarks_behind: dict[int, int] = field(default_factory=dict)
+    """The high watermark that each follower knows which has not heard of the newest one."""
+    followed: dict[int, int] = field(default_factory=dict)
+    """Followers whose brokers read their copies, with the offset up to which each was given."""
 
     def end_of(self, broker: int) -> int:
         """Where the log of a broker ends."""
@@ -46,6 +52,23 @@ class _ReplicatedPartition:
                 self.behind[broker] = 0
         self.behind = {broker: end for broker, end in self.behind.items() if broker in replicas}
         self.replicas = replicas
+    def high_watermark_at(self, broker: int) -> int:
+        """The high watermark as a follower knows it."""
+        return min(self.watermarks_behind.get(broker, self.high_watermark), self.end_of(broker))
+
+    def copied_by(self, broker: int, offset: int) -> tuple[DataEntry, ...]:
+        """The entries of a follower's log; with an offset of 0 or more, batches from there on alone."""
+        end = self.end_of(broker)
+        if offset < 0:
+            return tuple([each for each in self.entries if not isinstance(each, BatchEntry) or each.base_offset < end])
+        found: list[DataEntry] = []
+        for each in reversed(self.entries):
+            if isinstance(each, BatchEntry):
+                if each.base_offset < offset:
+                    break
+                if each.base_offset < end:
+                    found.append(each)
+        return tuple(reversed(found))
 
     def truncate(self, end_offset: int) -> None:
         """Drop what begins at an offset or behind it."""
@@ -64,6 +87,8 @@ class ReplicatedLogs:
         self._offsets = MemoryLog()
         self._epochs: dict[TopicPartition, int] = {}
         self._data: dict[TopicIdPartition, _ReplicatedPartition] = {}
+        self.on_replicated: Callable[[int, Replicated], None] | None = None
+        """Called with a follower, and what it has copied."""
         self.on_fetched: Callable[[int, FollowersFetched], None] | None = None
         """Called with a leader, and its state of the followers."""
 
@@ -99,7 +124,11 @@ class ReplicatedLogs:
             found.truncate(end)
             found.behind.pop(leader, None)
             found.place(replicas)
+            found.watermarks_behind.pop(leader, None)
         found.epoch, found.leader, found.replicas = epoch, leader, replicas
+        found.followed = {broker: end for broker, end in found.followed.items() if broker != leader}
+        for broker in found.followed:
+            self._give(partition, found, broker, whole=True)
 
     def catch_up(self) -> None:
         """Followers may reach their leaders that could not before."""
@@ -109,12 +138,46 @@ class ReplicatedLogs:
     def _fetch(self, partition: TopicIdPartition) -> None:
         """Let every follower copy that can, and report how far all are."""
         found = self._data[partition]
-        for broker in [broker for broker in found.behind if self._reaches(found.leader, broker)]:
-            del found.behind[broker]
+        for behind in (found.behind, found.watermarks_behind):
+            for broker in [broker for broker in behind if self._reaches(found.leader, broker)]:
+                del behind[broker]
+        for broker in found.followed:
+            self._give(partition, found, broker)
         if self.on_fetched is not None and len(found.replicas) > 1:
             ends = found.followers()
             silent = tuple(broker for broker in ends if not self._reaches(found.leader, broker))
             self.on_fetched(found.leader, FollowersFetched(partition, found.epoch, ends, silent))
+
+    # --- followers that are read
+
+    def follow(self, partition: TopicIdPartition, broker: int) -> None:
+        """Give a follower's copy to its broker, now and as it grows."""
+        found = self._data.get(partition)
+        if found is None:
+            found = _ReplicatedPartition()  # the topic is gone
+        self._give(partition, found, broker, whole=True)
+
+    def high_watermark_moved(self, moved: HighWatermarkMoved) -> None:
+        """Followers that reach their leader hear of its high watermark."""
+        found = self._data.get(moved.partition)
+        if found is None or moved.epoch < found.epoch:
+            return
+        for broker in found.replicas:
+            if broker != found.leader and not self._reaches(found.leader, broker):
+                found.watermarks_behind.setdefault(broker, found.high_watermark)
+        found.high_watermark = moved.high_watermark
+        for broker in found.followed:
+            self._give(moved.partition, found, broker)
+
+    def _give(
+        self, partition: TopicIdPartition, found: _ReplicatedPartition, broker: int, *, whole: bool = False
+    ) -> None:
+        """Hand in what a follower's broker has not been given."""
+        entries = found.copied_by(broker, -1 if whole else found.followed[broker])
+        known = found.high_watermark_at(broker)
+        found.followed[broker] = found.end_of(broker)
+        if self.on_replicated is not None:
+            self.on_replicated(broker, Replicated(partition, entries, known, whole))
 
     # --- as the log of offsets partitions
 
@@ -149,6 +212,8 @@ class ReplicatedLogs:
         found.end_offset = max([found.end_offset, *map(_end_of, entries)])
         if any(type(entry) is not BatchEntry for entry in entries):
             found.entries = trimmed(found.entries)
+            for broker in found.followed:
+                self._give(partition, found, broker, whole=True)
         self._fetch(partition)
         stored(ErrorCode.NONE)
 

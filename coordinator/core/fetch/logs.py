@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol, TypeAlias
 
 from rejoin.coordinator.core.fetch.offsets_topic import OffsetsTopic
+from rejoin.coordinator.core.fetch.replica_selector import NO_REPLICA, in_rack
 from rejoin.coordinator.core.fetch.synthetic import BatchCache, SyntheticBatches
 from rejoin.coordinator.core.inputs import Broker, Millis
 from rejoin.coordinator.core.partitions.log import AbortedTxn
@@ -81,6 +82,7 @@ class ReadableLogs:
         self._partitions = partitions
         self._offsets_topic = offsets_topic
         self._batches = BatchCache()
+        self._has_selector = bool(ctx.settings.replica_selector_class)
         self.exists = topics.has_partition
         """Whether there is such a partition at any node."""
 
@@ -88,8 +90,11 @@ class ReadableLogs:
         """The name of the topic with this id."""
         return self._topics.named(topic_id)
 
-    def find(self, topic: str, partition: int, topic_id: str = ZERO_UUID) -> Found:
-        """The partition, or why it cannot be read here. With a topic id, it must still be the topic's."""
+    def find(self, topic: str, partition: int, topic_id: str = ZERO_UUID, *, from_follower: bool = False) -> Found:
+        """The partition, or why it cannot be read here. With a topic id, it must still be the topic's.
+
+        ``from_follower``: this node's copy will do where another node leads (KIP-392).
+        """
         found = self._topics.by_name.get(topic)
         if found is None or not 0 <= partition < len(found.partitions):
             if topic == OFFSETS_TOPIC and self.exists(topic, partition):
@@ -99,22 +104,56 @@ class ReadableLogs:
             return ErrorCode.INCONSISTENT_TOPIC_ID
         identity = TopicIdPartition(found.topic_id, partition, topic)
         if not found.is_real:
-            epoch = self._synthetic_epoch(identity)
+            epoch = self._synthetic_epoch(identity, from_follower=from_follower)
             if isinstance(epoch, ErrorCode):
                 return epoch
             log = SyntheticBatches(found, partition, self._topics.time(self._ctx.now), self._batches)
             return ReadablePartition(identity, epoch, log, is_synthetic=True)
         led = self._partitions.get(identity)
-        if led is None:
+        if led is not None:
+            return ReadablePartition(identity, led.epoch, led.log)
+        copied = self._partitions.copy_of(identity) if from_follower else None
+        if copied is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return ReadablePartition(identity, led.epoch, led.log)
+        epoch, followed = copied
+        return ReadablePartition(identity, epoch, followed.log)
 
-    def _synthetic_epoch(self, partition: TopicIdPartition) -> int | ErrorCode:
+    def to_follow(self, topic: str, partition: int) -> TopicIdPartition | None:
+        """The partition, where another node leads it and this node's copy of it was not asked for yet."""
+        identity = self._partitions.identify(topic, partition)
+        if identity is None or not self._partitions.is_followed(identity) or self._partitions.copy_of(identity):
+            return None
+        return identity
+
+    def follow(self, partition: TopicIdPartition) -> None:
+        """Ask for this node's copy of a log that another leads."""
+        self._partitions.follow(partition)
+
+    def preferred_replica(self, found: ReadablePartition, rack: str, offset: int) -> int:
+        """The follower that a consumer in a rack is sent to by this node, or -1."""
+        partition, log = found.partition, found.log
+        if not self._has_selector or not isinstance(partition, TopicIdPartition):
+            return NO_REPLICA
+        if not log.log_start_offset <= offset <= log.end_offset:
+            return NO_REPLICA
+        led = self._partitions.get(partition)
+        registration = self._cluster.registration(partition)
+        if registration is None or registration.leader != self._ctx.settings.broker_id:
+            return NO_REPLICA
+        if led is not None:
+            followers = led.followers.readable_from(offset, self._ctx.now)
+        else:
+            # Of a synthetic log every replica has all.
+            followers = [(each, 0, 0) for each in registration.isr if each != registration.leader]
+        return in_rack(rack, registration.leader, followers, self._cluster.brokers)
+
+    def _synthetic_epoch(self, partition: TopicIdPartition, *, from_follower: bool) -> int | ErrorCode:
         """The leader epoch of a synthetic log, which any node can read unless a controller decides on leaders."""
         registration = self._cluster.registration(partition)
         if registration is None:
             return SYNTHETIC_LEADER_EPOCH
         is_here = registration.leader == self._ctx.settings.broker_id
+        is_here |= from_follower and self._partitions.is_followed(partition)
         return registration.leader_epoch if is_here else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def _find_offsets(self, index: int) -> Found:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from rejoin.coordinator.core.fetch.logs import ReadableLogs
+from rejoin.coordinator.core.fetch.logs import Found, ReadableLogs
 from rejoin.coordinator.core.fetch.reading import FetchRead, epoch_error
 from rejoin.coordinator.core.fetch.sessions import WantedPartition
 from rejoin.coordinator.core.inputs import Millis, Token
@@ -74,7 +74,7 @@ class FetchPurgatory:
         timer = TimerKey(FetchTimer.FETCH, NO_PARTITION, name=f"{self._number:012}")
         parked = ParkedFetch(read, timer, self._ctx.now + read.max_wait_ms)
         for wanted in read.partitions:
-            found = self._logs.find(wanted.topic or "", wanted.key.partition, wanted.key.topic_id)
+            found = self._find(read, wanted)
             if isinstance(found, ErrorCode):
                 return False
             parked.watched[found.partition] = _Watched(wanted)
@@ -121,12 +121,16 @@ class FetchPurgatory:
         else:
             self._set_timer(parked)
 
+    def _find(self, read: FetchRead, wanted: WantedPartition) -> Found:
+        topic, (_, topic_id, partition) = wanted.topic or "", wanted.key
+        return self._logs.find(topic, partition, topic_id, from_follower=read.from_follower)
+
     def _is_satisfied(self, parked: ParkedFetch, partition: LogPartition) -> bool:
         """Whether a Fetch need not wait any longer, now that one of its partitions has changed."""
         read = parked.read
         watched = parked.watched[partition]
         wanted = watched.wanted
-        found = self._logs.find(wanted.topic or "", wanted.key.partition, wanted.key.topic_id)
+        found = self._find(read, wanted)
         if isinstance(found, ErrorCode) or found.partition != partition:
             return True
         if epoch_error(wanted.asked, found.leader_epoch) is not ErrorCode.NONE:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rejoin.coordinator.core.fetch.logs import ReadableLog, ReadableLogs
+from rejoin.coordinator.core.fetch.replica_selector import NO_REPLICA
 from rejoin.coordinator.core.fetch.sessions import Answered, FetchContext, WantedPartition
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED, UNKNOWN_EPOCH, UNKNOWN_OFFSET
@@ -29,6 +30,7 @@ from rejoin.protocol.types import BatchBytes
 from rejoin.protocol.unvalidated import unvalidated
 
 FIRST_FETCH_WITH_ENDPOINTS: Final = 16
+FIRST_FETCH_FROM_FOLLOWERS: Final = 11
 
 
 @dataclass(slots=True)
@@ -42,6 +44,16 @@ class FetchRead:
     max_bytes: int
     partitions: list[WantedPartition] = field(default_factory=list)
     refused: Answered = field(default_factory=dict)
+
+    @property
+    def from_follower(self) -> bool:
+        """Whether a copy will do. Kafka: FetchParams.fetchOnlyLeader."""
+        return self.context.api_version >= FIRST_FETCH_FROM_FOLLOWERS and not self.is_from_broker
+
+    @property
+    def is_from_broker(self) -> bool:
+        """Whether a replica asks: what it is given is the leader's."""
+        return self.request.replica_id >= 0 or self.request.replica_state.replica_id >= 0
 
     @property
     def isolation_level(self) -> int:
@@ -70,18 +82,30 @@ def read_partitions(read: FetchRead, logs: ReadableLogs) -> FetchData:
     """Read all partitions in order, until the limit of the request is reached."""
     data = FetchData()
     left, isolation_level = read.max_bytes, read.request.isolation_level
+    from_follower, rack = read.from_follower, read.request.rack_id
     for wanted in read.partitions:
         key, topic, asked = wanted
-        found = logs.find(topic or "", asked.partition, key.topic_id)
+        found = logs.find(topic or "", asked.partition, key.topic_id, from_follower=from_follower)
         if isinstance(found, ErrorCode):
             answer = failed(asked.partition, found)
         elif (error := epoch_error(asked, found.leader_epoch)) is not ErrorCode.NONE:
             answer = failed(asked.partition, error)
+        elif (
+            rack
+            and from_follower
+            and (replica := logs.preferred_replica(found, rack, asked.fetch_offset)) != NO_REPLICA
+        ):
+            # Kafka: ReplicaManager.readFromLog. Nothing is read then, not even whether the offset is there.
+            answer = _given(asked, found.log, b"", None, NO_EPOCH, replica)
         else:
             # Kafka: as long as nothing was given, the first batch comes even if it is larger than the limits.
             answer = _read(asked, found.log, isolation_level, left, at_least_one=data.size == 0)
         data.partitions[key] = answer
-        data.ends_wait |= answer.error_code is not ErrorCode.NONE or answer.diverging_epoch.epoch >= 0
+        data.ends_wait |= (
+            answer.error_code is not ErrorCode.NONE
+            or answer.diverging_epoch.epoch >= 0
+            or answer.preferred_read_replica != NO_REPLICA
+        )
         size = len(answer.records or b"")
         data.size += size
         left = max(0, left - size)
@@ -142,6 +166,7 @@ def _given(
     records: BatchBytes | BatchRun,
     aborted: tuple[AbortedTransaction, ...] | None,
     diverging: EpochEndOffset,
+    preferred_replica: int = NO_REPLICA,
 ) -> FetchablePartitionResponse:
     return unvalidated(
         FetchablePartitionResponse,
@@ -154,7 +179,7 @@ def _given(
         current_leader=UNKNOWN_LEADER,
         snapshot_id=NO_SNAPSHOT,
         aborted_transactions=aborted,
-        preferred_read_replica=-1,
+        preferred_read_replica=preferred_replica,
         records=records,
     )
 

@@ -34,7 +34,7 @@ from rejoin.protocol.messages.records.fetch import (
     FetchResponse,
     failed_partition,
 )
-from rejoin.protocol.types import ZERO_UUID, LogPartition
+from rejoin.protocol.types import ZERO_UUID, LogPartition, TopicIdPartition
 from rejoin.protocol.unvalidated import unvalidated
 
 _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -50,6 +50,8 @@ class FetchRequests:
         self._rates = rates
         slots = ctx.settings.max_incremental_fetch_session_cache_slots
         self._sessions = FetchSessions(slots, ctx.new_id, logs.named)
+        self._awaiting_copies: dict[Token, tuple[FetchRead, set[TopicIdPartition]]] = {}
+        """Fetches at a follower, with the copies that they wait for."""
         self._purgatory = FetchPurgatory(ctx, logs, self._complete)
 
     def fetch(self, token: Token, request: FetchRequest, context: Context) -> None:
@@ -58,6 +60,12 @@ class FetchRequests:
             self._ctx.reply(token, request.error_response(context.api_version, error))
             return
         read = self._admit(token, request, context)
+        if read.from_follower and self._follow(read):
+            return
+        self._read(read)
+
+    def _read(self, read: FetchRead) -> None:
+        request = read.request
         data = read_partitions(read, self._logs)
         at_once = request.max_wait_ms <= 0 or not read.partitions or data.size >= read.min_bytes or data.ends_wait
         if at_once or not self._purgatory.park(read):
@@ -101,6 +109,27 @@ class FetchRequests:
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return error
 
+    # --- copies of logs that other nodes lead
+
+    def _follow(self, read: FetchRead) -> bool:
+        """Ask for the copies that are read for the first time; returns whether there are any."""
+        found = (self._logs.to_follow(each.topic or "", each.key.partition) for each in read.partitions)
+        missing = {partition for partition in found if partition is not None}
+        if not missing:
+            return False
+        self._awaiting_copies[read.token] = read, missing
+        for partition in sorted(missing):
+            self._logs.follow(partition)
+        return True
+
+    def followed(self, partition: TopicIdPartition) -> None:
+        """A copy is there: go on with what has waited for it."""
+        for token, (read, missing) in list(self._awaiting_copies.items()):
+            missing.discard(partition)
+            if not missing:
+                del self._awaiting_copies[token]
+                self._read(read)
+
     # --- waiting
 
     def on_progress(self, partition: LogPartition) -> None:
@@ -117,7 +146,7 @@ class FetchRequests:
 
     def parked_tokens(self) -> list[Token]:
         """The token of every Fetch that waits."""
-        return [read.token for read in self._purgatory.reads()]
+        return [*self._awaiting_copies, *(read.token for read in self._purgatory.reads())]
 
     def end_wait(self, token: Token) -> None:
         """Answer a Fetch with what there is, if it still waits."""

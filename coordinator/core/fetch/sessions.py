@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
+from rejoin.coordinator.core.fetch.replica_selector import NO_REPLICA
 from rejoin.coordinator.core.inputs import Millis
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.fetch import FetchablePartitionResponse, FetchPartition
@@ -65,6 +66,7 @@ class CachedPartition:
             or data.high_watermark != self.high_watermark
             or data.log_start_offset != self.log_start_offset
             or data.diverging_epoch.epoch >= 0
+            or data.preferred_read_replica != NO_REPLICA
         )
 
     def sent(self, data: FetchablePartitionResponse) -> None:

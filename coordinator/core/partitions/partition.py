@@ -12,7 +12,7 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Protocol
 
-from rejoin.coordinator.core.effects import AlterPartition, Append, ReadLog
+from rejoin.coordinator.core.effects import AlterPartition, Append, HighWatermarkMoved, ReadLog
 from rejoin.coordinator.core.inputs import Millis, PartitionRegistration
 from rejoin.coordinator.core.partitions.cleaning import compaction, is_worth_compacting, next_look, retained_from
 from rejoin.coordinator.core.partitions.log import AbortedTxn, PartitionLog
@@ -142,7 +142,18 @@ class Partition:
             self.producers.stored_up_to(self.log.high_watermark)
             self.log.first_unstable_offset = self.producers.first_unstable_offset
             self.is_loading = False
+            if self.followers.are_any:
+                self._publish_high_watermark()
             self._observer.on_progress(self.partition)
+
+    def replicated(self, entries: tuple[DataEntry, ...], high_watermark: int) -> None:
+        """Take in more of the log of another leader. A copy is never led: it counts as loading."""
+        for entry in entries:
+            self._replay(entry)
+        self.stored_end = self.log.end_offset
+        self.log.stored_up_to(min(high_watermark, self.stored_end))
+        self.producers.stored_up_to(self.log.high_watermark)
+        self.log.first_unstable_offset = self.producers.first_unstable_offset
 
     def log_damaged(self) -> None:
         """Drop the loaded log: this node cannot serve the partition."""
@@ -344,10 +355,15 @@ class Partition:
                 return False
             end_offset = self.followers.high_watermark(end_offset)
         has_moved = self.log.stored_up_to(end_offset)
+        if has_moved and self.followers.are_any:
+            self._publish_high_watermark()
         if self.producers.unstored:
             self.producers.stored_up_to(self.log.high_watermark)
             self.log.first_unstable_offset = self.producers.first_unstable_offset
         return has_moved
+
+    def _publish_high_watermark(self) -> None:
+        self._ctx.effects.append(HighWatermarkMoved(self.partition, self.epoch, self.log.high_watermark))
 
     def followers_fetched(self, end_offsets: Mapping[int, int], silent: tuple[int, ...]) -> None:
         """Followers have got so far; those that have caught up are in sync again."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rejoin.coordinator.core.effects import DeleteLog
-from rejoin.coordinator.core.inputs import Broker, FollowersFetched, Millis
+from rejoin.coordinator.core.effects import DeleteLog, FollowLog
+from rejoin.coordinator.core.inputs import Broker, FollowersFetched, Millis, Replicated
 from rejoin.coordinator.core.partitions.partition import Partition, PartitionObserver, PartitionTimer
 from rejoin.coordinator.core.partitions.topic_config import DEFAULT, TopicConfig
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata
@@ -47,6 +47,8 @@ class Partitions:
         self.default_config = DEFAULT
         self._observers: list[PartitionObserver] = []
         self.led: dict[TopicIdPartition, Partition] = {}
+        self._followed: dict[TopicIdPartition, Partition] = {}
+        """Copies of logs that other nodes lead, as far as consumers have asked for them."""
         self._dirty: dict[TopicIdPartition, Millis] = {}
         """The logs of compacted topics that the next look may find something in, each from an instant on."""
 
@@ -84,6 +86,20 @@ class Partitions:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         error = leader_epoch_error(leader_epoch, found.epoch)
         return found if error is ErrorCode.NONE else error
+
+    def copy_of(self, partition: TopicIdPartition) -> tuple[int, Partition] | None:
+        """This node's copy of a log that another leads, with the leader epoch that is known here; none without one."""
+        registration = self._cluster.registration(partition)
+        followed = self._followed.get(partition)
+        if registration is None or followed is None:
+            return None
+        return registration.leader_epoch, followed
+
+    def is_followed(self, partition: TopicIdPartition) -> bool:
+        """Whether this node has a copy of a log that another leads, be it read yet or not."""
+        registration = self._cluster.registration(partition)
+        here = self._ctx.settings.broker_id
+        return registration is not None and registration.leader != here and here in registration.replicas
 
     def is_damaged(self, partition: TopicIdPartition) -> bool:
         """Whether this node leads a partition and cannot read its log."""
@@ -169,6 +185,7 @@ class Partitions:
             led = self.led.get(partition)
             epoch = self._epochs.get(leased_by) if led is None else led.epoch
             self._resign(partition)
+            self._followed.pop(partition, None)
             if epoch is not None:
                 self._ctx.effects.append(DeleteLog(partition, epoch, leased_by))
         self._by_name.pop(topic, None)
@@ -203,6 +220,7 @@ class Partitions:
                 self._resign(partition)
 
     def _lead(self, partition: TopicIdPartition, leased_by: TopicPartition, epoch: int) -> None:
+        self._followed.pop(partition, None)
         config = self.config_of(partition.topic_id)
         registration = self._cluster.registration(partition)
         led = self.led[partition] = Partition(self._ctx, partition, leased_by, epoch, self, config, registration)
@@ -224,6 +242,26 @@ class Partitions:
                 led.alter(registration)
         if self._cluster.registrations is not None:
             self._watch_followers()
+        for partition in list(self._followed):
+            if not self.is_followed(partition):
+                del self._followed[partition]
+            # Who waits in another leader epoch is answered.
+            self.on_progress(partition)
+
+    def follow(self, partition: TopicIdPartition) -> None:
+        """Ask for this node's copy of a log that another leads."""
+        self._ctx.effects.append(FollowLog(partition))
+
+    def replicated(self, what: Replicated) -> None:
+        """The copy of a log has grown, or was replaced."""
+        partition = what.partition
+        if what.whole and self.is_followed(partition) and partition in self._by_id.get(partition.topic_id, ()):
+            config, leased_by = self.config_of(partition.topic_id), self.leased_by(partition)
+            self._followed[partition] = Partition(self._ctx, partition, leased_by, _AT_ONCE, self, config)
+        followed = self._followed.get(partition)
+        if followed is not None:
+            followed.replicated(what.entries, what.high_watermark)
+            self.on_progress(partition)
 
     def followers_fetched(self, what: FollowersFetched) -> None:
         """Followers of a data partition have got so far."""

@@ -68,6 +68,19 @@ class Followers:
                 if end >= end_offset:
                     self._behind_since.pop(replica, None)
 
+    # --- who can be read from
+
+    def readable_from(self, offset: int, now: Millis) -> list[tuple[int, int, Millis]]:
+        """The followers in sync that have a log up to an offset: their ids, ends, and how long they have been behind.
+
+        Kafka: ReplicaManager.findPreferredReadReplica.
+        """
+        return [
+            (replica, end, now - self._behind_since.get(replica, now))
+            for replica, end in self._end_offsets.items()
+            if replica in self.isr and end >= offset
+        ]
+
     # --- who is in sync
 
     @property

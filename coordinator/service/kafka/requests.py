@@ -96,7 +96,9 @@ class WireVersion(ServedVersion):
         """Put the frame of a response behind others."""
         codec = self.codec
         if self._has_parts:
-            written += codec.response_parts(correlation_id, response)
+            parts = codec.response_parts(correlation_id, response)
+            written += parts
+            self.metrics.bytes_out += sum(map(len, parts))
             return
         error = self.bare_error(response) if self.is_only_error else None
         if error is None:

@@ -1,0 +1,1 @@
+"""Fetch at leaders and followers (KIP-392): a script, and its recording from Kafka."""
