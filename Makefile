@@ -279,10 +279,21 @@ record-telemetry: setup
 .PHONY: client-telemetry
 client-telemetry: setup
 	$(RUN) -m conformance.telemetry.clients
+
+# Connections above the limits of a real Kafka, by number, address, rate and idle time; writes tests/golden/connections.jsonl.
+.PHONY: record-connections
+record-connections: setup
+	$(RUN) -m conformance.connections.record
+
 # Fetches of consumers with racks at three real brokers in two racks; writes tests/golden/follower-reads.jsonl.
 .PHONY: record-follower-reads
 record-follower-reads: setup
 	$(RUN) -m conformance.fetching.record
+
+# Java's consumer and librdkafka's in the rack of a follower of three brokers in one process: bytes by broker.
+.PHONY: client-follower-reads
+client-follower-reads: $(CONFORMANCE)/.installed
+	$(RUN) -m conformance.fetching.clients
 
 # Changes of a real Kafka's users of SCRAM, and logins after them; writes tests/golden/security/scram.jsonl.gz.
 .PHONY: record-scram

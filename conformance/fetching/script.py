@@ -31,7 +31,7 @@ class Reader:
 
     async def prepare(self) -> None:
         """Create the topics."""
-        topics = [
+        topics: list[dict[str, Any]] = [
             {
                 "name": name,
                 "numPartitions": -1,
@@ -49,7 +49,7 @@ class Reader:
             for number in range(RECORDS):
                 data = b64encode(batch(f"value {number}", at=0)).decode()
                 partition = {"index": 0, "records": data}
-                body = {
+                body: dict[str, Any] = {
                     "transactionalId": None,
                     "acks": -1,
                     "timeoutMs": 10_000,

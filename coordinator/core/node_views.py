@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rejoin.coordinator.core import describe
@@ -11,6 +12,7 @@ from rejoin.coordinator.core.inputs import (
     TopicsRecords,
 )
 from rejoin.coordinator.core.node_parts import NodeParts
+from rejoin.coordinator.core.security.client_quotas import QuotaEntity
 from rejoin.coordinator.core.security.delegation_tokens import DelegationTokens
 from rejoin.coordinator.core.security.scram_credentials import ScramCredentials
 from rejoin.coordinator.core.views import (
@@ -28,6 +30,11 @@ from rejoin.protocol.types import TopicPartition
 
 class NodeViews(NodeParts):
     """A node as it can be looked at."""
+
+    @property
+    def client_quotas(self) -> Mapping[QuotaEntity, Mapping[str, float]]:
+        """The limits of users, client ids and addresses now."""
+        return self._ctx.security.client_quotas.limits
 
     @property
     def scram_credentials(self) -> ScramCredentials:

@@ -382,5 +382,6 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
         end_wait=end_wait,
         connection_lost=connection_lost,
         stored_credentials=stored_credentials,
+        client_quotas=lambda: app.runtime.node.client_quotas,
         is_recorded=bool(app.control),
     )

@@ -25,6 +25,22 @@ Listeners = Annotated[str, AfterValidator(checked_listeners)]
 AdvertisedListeners = Annotated[str, AfterValidator(checked_advertised)]
 
 
+def connections_by_address(text: str) -> dict[str, int]:
+    """Limits by address, of ``ADDRESS:COUNT`` with commas between them. Raises ``ValueError``."""
+    found: dict[str, int] = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        address, colon, count = pair.rpartition(":")
+        if not colon or not address or not count.isdecimal():
+            raise ValueError(f"{pair!r}: expected ADDRESS:COUNT, as 127.0.0.1:200, with commas between pairs")
+        found["127.0.0.1" if address == "localhost" else address.strip("[]")] = int(count)
+    return found
+
+
+def _check_overrides(text: str) -> str:
+    connections_by_address(text)
+    return text
+
+
 class ListenerSettings(SettingsPart):
     """The id of a node, and who may connect to it."""
 
@@ -105,7 +121,20 @@ class ListenerSettings(SettingsPart):
         default=104_857_600, ge=1, description="Largest request of Kafka's protocol; a larger one ends its connection."
     )
     max_connections: Int32 = Field(
-        default=2**31 - 1, ge=0, description="Most connections of Kafka's protocol; one more is closed at once."
+        default=2**31 - 1,
+        ge=0,
+        description="Most connections of Kafka's protocol; one more waits until another is closed.",
+    )
+    max_connections_per_ip: Int32 = Field(
+        default=2**31 - 1, ge=0, description="Most connections of one address; one more is closed at once."
+    )
+    max_connections_per_ip_overrides: Annotated[str, AfterValidator(_check_overrides)] = Field(
+        default="", description="Most connections of single addresses, as 127.0.0.1:200,10.0.0.7:5."
+    )
+    max_connection_creation_rate: Int32 = Field(
+        default=2**31 - 1,
+        ge=0,
+        description="New connections a second, over quota.window.num windows; above it they are accepted later.",
     )
     connections_max_idle_ms: Int64 = Field(
         default=600_000,

@@ -306,6 +306,7 @@ class KafkaConnection(asyncio.Protocol):
         """The parked request has its response; none: it never will."""
         call, pending = self._parked, self._pending
         assert call is not None, "one request at a time"
+        self.last_used = self._loop.time()
         self._parked = self._pending = None
         if self.transport is None:
             return
@@ -413,6 +414,17 @@ class KafkaConnection(asyncio.Protocol):
         if transport is not None and self._is_paused:
             size += transport.get_write_buffer_size()
         self._listener.unsent.hold(self, size)
+
+    # --- limits of connections
+
+    def hold(self) -> None:
+        """Serve nothing until :meth:`release`; the client does not see that it is not accepted."""
+        self._is_writable = False
+
+    def release(self) -> None:
+        """Serve what has come meanwhile, and from now on."""
+        self.last_used = self._loop.time()
+        self._go_on_serving()
 
     # --- the end
 

@@ -21,6 +21,7 @@ from rejoin.coordinator.service.arrivals import Arrivals, close_servers
 from rejoin.coordinator.service.defaults import BACKLOG
 from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
+from rejoin.coordinator.service.kafka.connection_limits import ConnectionLimits, Limits, Verdict
 from rejoin.coordinator.service.kafka.outgoing import UnsentBytes
 from rejoin.coordinator.service.kafka.requests import NotServed, RequestReader
 from rejoin.coordinator.service.logs import LoggedReasons, client_name
@@ -32,8 +33,10 @@ from rejoin.protocol.brokers.security_protocol import SecurityProtocol
 from rejoin.protocol.printable import printable
 from rejoin.protocol.wire.errors import SchemaError
 
-_LOOKS: Final = 4
-"""How often idle connections are looked for, within the time that they have."""
+_LOOKS: Final = 50
+"""How often at most idle connections are looked for, within the time that they have."""
+_MOST_WAITING: Final = 1_000
+"""How many connections may wait until there is room."""
 _ANSWER_READ_SECONDS: Final = 0.1
 _HANDSHAKE_SECONDS: Final = 60.0
 _TLS_END_SECONDS: Final = 0.5
@@ -58,11 +61,12 @@ class KafkaListener:
         end_wait: Callable[[PendingReply], None],
         connection_lost: Callable[[str], None],
         stored_credentials: Callable[[], StoredCredentials],
+        client_quotas: Callable[[], Limits],
         is_recorded: bool = False,
     ) -> None:
         """``end_wait`` answers a Fetch that waits. ``connection_lost`` is called with the identity of a connection
-        that ends after a ShareFetch, or a request about telemetry, came by it. ``stored_credentials`` are those of the
-        node now.
+        that ends after a ShareFetch, or a request about telemetry, came by it. ``stored_credentials`` and
+        ``client_quotas`` are those of the node now.
         ``is_recorded``: requests are kept by their identity, so each is an object of its own.
         """
         self.end_wait = end_wait
@@ -84,7 +88,12 @@ class KafkaListener:
         self.unsent: UnsentBytes[KafkaConnection] = UnsentBytes(self._give_up_unread)
         self._arrivals = arrivals or Arrivals()
         self._metrics = metrics
-        self._max_connections = settings.max_connections
+        self._limits = ConnectionLimits(settings, client_quotas)
+        self._waiting: dict[KafkaConnection, None] = {}
+        """Connections that wait until there is room, in the order in which they came."""
+        self._throttled: set[KafkaConnection] = set()
+        """Connections of addresses above their rate, which are closed after a while."""
+        self._room: asyncio.TimerHandle | None = None
         idle_ms = settings.connections_max_idle_ms
         # Kafka: Selector.IdleExpiryManager, which a negative time turns off.
         self._idle_seconds = max(idle_ms, 1) / 1_000 if idle_ms >= 0 else math.inf
@@ -132,8 +141,12 @@ class KafkaListener:
             self._look.cancel()
             self._look = None
         open_now = [each.transport for each in self.connections if each.transport is not None]
-        for connection in list(self.connections):
+        waiting, self._waiting = self._waiting, {}
+        for connection in (*self.connections, *waiting, *self._throttled):
             connection.close()
+        if self._room is not None:
+            self._room.cancel()
+            self._room = None
         for transport in list(self._refused):
             open_now.append(transport)
             self._close_refused(transport)
@@ -167,32 +180,72 @@ class KafkaListener:
         return f"connection-{next(self._identities)}"
 
     def opened(self, connection: KafkaConnection) -> None:
-        """A connection is there. One too many is closed at once."""
+        """A connection is there: it is served, waits until there is room, or ends."""
         self._arrivals.connections += 1
-        # Kafka: max.connections. Differs: Kafka does not accept one too many until another is closed, so its client
-        # waits until it gives up; here its connection ends, and the log says why.
-        if len(self.connections) >= self._max_connections:
-            self._refuse(connection, f"max.connections: {self._max_connections} are open already")
+        # Kafka: one that waits is in the backlog of the socket. Differs: there are 50 of them, and more cannot connect.
+        if len(self._waiting) >= _MOST_WAITING:
+            self._refuse(connection, "max.connections: too many others wait already")
             connection.close()
             return
-        self.connections.add(connection)
-        if self._look is None and self._idle_seconds < math.inf:
-            self._look_again()
+        connection.hold()
+        self._waiting[connection] = None
+        if len(self._waiting) == 1:
+            self._admit()
+
+    def _admit(self) -> None:
+        """Decide about the connections that wait, in their order."""
+        if self._room is not None:
+            self._room.cancel()
+            self._room = None
+        while self._waiting:
+            connection = next(iter(self._waiting))
+            verdict, seconds, reason = self._limits.admit(connection.client_host, self.loop.time())
+            if verdict is Verdict.WAITS:
+                if seconds:
+                    self._room = self.loop.call_later(seconds, self._admit)
+                return
+            del self._waiting[connection]
+            match verdict:
+                case Verdict.ACCEPTED:
+                    self.connections.add(connection)
+                    connection.release()
+                case Verdict.CLOSED:
+                    self._refuse(connection, reason)
+                    connection.close()
+                case Verdict.CLOSED_LATER:
+                    self._refuse(connection, reason)
+                    self._throttled.add(connection)
+                    self.loop.call_later(seconds, connection.close)
+        if self._look is None and self.connections and self._idle_seconds < math.inf:
+            self._look = self.loop.call_later(self._idle_seconds, self._look_again)
 
     def closed(self, connection: KafkaConnection) -> None:
         """A connection has ended."""
-        self.connections.discard(connection)
+        self._waiting.pop(connection, None)
+        self._throttled.discard(connection)
+        if connection in self.connections:
+            self.connections.discard(connection)
+            self._limits.closed(connection.client_host)
         self.unsent.hold(connection, 0)
+        if self._waiting:
+            self._admit()
 
     def _look_again(self) -> None:
-        """Close connections that were idle for too long. Kafka: connections.max.idle.ms."""
-        oldest = self.loop.time() - self._idle_seconds
-        for connection in list(self.connections):
-            if connection.last_used < oldest and not connection.is_busy:
-                connection.close_idle()
+        """Close connections that were idle for too long, oldest first. Kafka: connections.max.idle.ms.
+
+        Sending and receiving count, waiting for an answer does not.
+        """
+        now = self.loop.time()
+        oldest = now - self._idle_seconds
+        idle = [each for each in self.connections if each.last_used <= oldest]
+        for connection in sorted(idle, key=lambda each: each.last_used):
+            connection.close_idle()
         # Without connections there is nothing to look for; the next one starts it again.
-        again = self.connections or None
-        self._look = again and self.loop.call_later(self._idle_seconds / _LOOKS, self._look_again)
+        self._look = None
+        used = [each.last_used for each in self.connections if each.last_used > oldest]
+        if used:
+            due = min(used) + self._idle_seconds - now
+            self._look = self.loop.call_later(max(due, self._idle_seconds / _LOOKS), self._look_again)
 
     def deliver(self, delivery: Coroutine[None, None, None]) -> None:
         """Run the delivery of an answer by a fault."""

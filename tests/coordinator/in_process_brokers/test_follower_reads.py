@@ -107,7 +107,7 @@ async def test_a_consumer_reads_in_its_rack_and_goes_back_when_the_follower_is_a
             return [app.metrics.api("Fetch").bytes_out for app in cluster.apps]
 
         await coordinator.produce(TOPIC, 1, ["x" * 10_000])
-        client = {"bootstrap_servers": coordinator.bootstrap_servers, "auto_offset_reset": "earliest"}
+        client: dict[str, Any] = {"bootstrap_servers": coordinator.bootstrap_servers, "auto_offset_reset": "earliest"}
         async with Consumer(**client, client_rack="a", fetch_max_wait_ms=20) as consumer, asyncio.timeout(20):
             await consumer.assign([TopicPartition(TOPIC, 1)])
             records: list[Any] = []

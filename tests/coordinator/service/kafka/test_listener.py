@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import random
 import socket
 import struct
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -17,7 +20,15 @@ from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.wire.codec import codec_of
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.helpers import Harness
-from tests.coordinator.service.kafka.frames import Peer, api_versions, find_coordinator, heartbeat, request, string
+from tests.coordinator.service.kafka.frames import (
+    Peer,
+    api_versions,
+    find_coordinator,
+    heartbeat,
+    join_group,
+    request,
+    string,
+)
 from tests.protocol.wire.messages import random_message
 
 UNKNOWN_MEMBER_ID = struct.pack(">h", 25)
@@ -134,23 +145,58 @@ async def test_kafka_clients_are_answered_while_the_http_side_is_loaded(monkeypa
         assert answers == [UNKNOWN_MEMBER_ID]
 
 
-async def test_one_connection_too_many_is_closed(serve: Serve) -> None:
+async def test_one_connection_too_many_waits_until_another_is_closed(serve: Serve) -> None:
     node = await serve({"kafka_port": 0}, max_connections=2)
     port = node.app.endpoints[0].port
-    async with Peer(port) as one, Peer(port) as two:
-        for peer in (one, two):
-            assert await peer.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
-        async with Peer(port) as three:
-            assert await three.rest() == b"", "Kafka would let it wait"
+    async with Peer(port) as one:
+        async with Peer(port) as two:
+            for peer in (one, two):
+                assert await peer.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+            three = await Peer(port).__aenter__()
+            waiting = asyncio.ensure_future(three.ask(heartbeat("g", "m")))
+            assert await one.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+            assert not waiting.done()
+        assert await asyncio.wait_for(waiting, 10) == UNKNOWN_MEMBER_ID
+        await three.__aexit__(None, None, None)
+
+
+async def test_one_connection_too_many_of_an_address_is_closed(serve: Serve) -> None:
+    overrides = {"max_connections_per_ip": 0, "max_connections_per_ip_overrides": "localhost:1"}
+    node = await serve({"kafka_port": 0}, **overrides)
+    port = node.app.endpoints[0].port
+    async with Peer(port) as one:
+        assert await one.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+        async with Peer(port) as two:
+            assert await two.rest() == b""
         assert node.app.metrics.refused["none"] == 1
         assert await one.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
 
 
-async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(serve: Serve) -> None:
+async def test_an_idle_connection_is_closed_and_one_that_waits_for_an_answer_too(serve: Serve) -> None:
     node = await serve({"kafka_port": 0}, connections_max_idle_ms=400)
-    async with Peer(node.app.endpoints[0].port) as idle:
+    port = node.app.endpoints[0].port
+    async with Peer(port) as idle, Peer(port) as waiting:
         assert await idle.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+        waiting.send(join_group("g"))
         assert await idle.rest() == b""
+        assert await waiting.rest() == b"", "as Kafka does: nothing is received while a request waits"
+
+
+async def test_an_address_above_its_rate_is_cut_off_after_a_while(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0})
+    entity = {"entityType": "ip", "entityName": "127.0.0.1"}
+    limit = {"key": "connection_creation_rate", "value": 1.0, "remove": False}
+    body = json.dumps({"entries": [{"entity": [entity], "ops": [limit]}], "validateOnly": False}).encode()
+    answer = await node.request("POST", "/v1/alter-client-quotas", body, Kafka_Api_Version="1")
+    assert answer.status == 200
+    async with AsyncExitStack() as stack:
+        peers = [await stack.enter_async_context(Peer(node.app.endpoints[0].port)) for _ in range(12)]
+        for peer in peers[:10]:
+            assert await peer.ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+        for peer in peers[10:]:
+            assert await peer.rest() == b""
+        assert await peers[0].ask(heartbeat("g", "m")) == UNKNOWN_MEMBER_ID
+    assert node.app.metrics.refused["none"] == 2
 
 
 async def test_with_a_negative_time_no_connection_is_idle_for_too_long(serve: Serve) -> None:

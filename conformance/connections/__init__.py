@@ -1,0 +1,1 @@
+"""Limits of connections: a script, and its recording from Kafka."""
