@@ -439,5 +439,10 @@ client-admin-calls: setup
 client-throttling: setup
 	$(RUN) -m conformance.clients.admin.throttling
 
+# kafka-acls.sh and kafka-configs.sh of Kafka 4.4 on a real Kafka and on Rejoin, beside `rejoin acls`, `quotas` and `users`; a minute.
+.PHONY: client-admin-commands
+client-admin-commands: setup
+	$(RUN) -m conformance.security.admin_tools
+
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,6 +11,8 @@ import rejoin.release as _release  # noqa: F401 (refuses a foreign rejoin in the
 from rejoin.lazy_names import load
 
 if TYPE_CHECKING:
+    from rejoin.client.admin.admin import Admin
+    from rejoin.client.admin.scram_users import CredentialDeletion, CredentialUpsertion, ScramMechanism
     from rejoin.client.config import ConsumerConfig
     from rejoin.client.consumer import Consumer, RebalanceListener
     from rejoin.client.core.errors import (
@@ -40,9 +42,30 @@ if TYPE_CHECKING:
     from rejoin.client.transports.http import HttpTransport, ProblemError
     from rejoin.client.transports.kafka.transport import KafkaTransport
     from rejoin.protocol.messages.share.acknowledgements import AcknowledgeType
+    from rejoin.protocol.security.acl_bindings import (
+        AclBinding,
+        AclBindingFilter,
+        AclOperation,
+        AclResource,
+        PatternType,
+        Permission,
+    )
+    from rejoin.protocol.security.quota_limits import QuotaHolder, QuotaLimits
     from rejoin.protocol.types import TopicPartition
 
 _HOMES = {
+    "AclBinding": "rejoin.protocol.security.acl_bindings",
+    "AclBindingFilter": "rejoin.protocol.security.acl_bindings",
+    "AclOperation": "rejoin.protocol.security.acl_bindings",
+    "AclResource": "rejoin.protocol.security.acl_bindings",
+    "PatternType": "rejoin.protocol.security.acl_bindings",
+    "Permission": "rejoin.protocol.security.acl_bindings",
+    "QuotaHolder": "rejoin.protocol.security.quota_limits",
+    "QuotaLimits": "rejoin.protocol.security.quota_limits",
+    "Admin": "rejoin.client.admin.admin",
+    "CredentialDeletion": "rejoin.client.admin.scram_users",
+    "CredentialUpsertion": "rejoin.client.admin.scram_users",
+    "ScramMechanism": "rejoin.client.admin.scram_users",
     "ConsumerConfig": "rejoin.client.config",
     "Consumer": "rejoin.client.consumer",
     "GroupMetadata": "rejoin.client.core.inputs",
@@ -79,12 +102,19 @@ _HOMES = {
 
 __all__ = [
     "AcknowledgeType",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclResource",
+    "Admin",
     "AssignorFailedError",
     "CommitFailedError",
     "Consumer",
     "ConsumerConfig",
     "ConsumerRecord",
     "ConsumerRuntime",
+    "CredentialDeletion",
+    "CredentialUpsertion",
     "FencedInstanceIdError",
     "GroupAuthorizationError",
     "GroupMetadata",
@@ -95,16 +125,21 @@ __all__ = [
     "KafkaTransport",
     "ListenerError",
     "OffsetAndMetadata",
+    "PatternType",
+    "Permission",
     "ProblemError",
     "Producer",
     "ProducerConfig",
     "ProducerFencedError",
+    "QuotaHolder",
+    "QuotaLimits",
     "RebalanceInProgressError",
     "RebalanceListener",
     "RecordMetadata",
     "RecordRange",
     "Records",
     "RetriableCommitFailedError",
+    "ScramMechanism",
     "ShareConsumer",
     "ShareConsumerConfig",
     "TopicAuthorizationError",

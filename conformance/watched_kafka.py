@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from conformance.kafka.broker import Cluster, class_path
 from rejoin.client import Consumer, Producer
-from rejoin.client.admin import Admin
+from rejoin.client.admin.admin import Admin
 from rejoin.client.transports.addresses import open_transport, split_servers
 from rejoin.pipeline.kafka_cluster.observations import ObservedGroup
 from rejoin.pipeline.kafka_cluster.polling import polling

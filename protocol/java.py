@@ -13,6 +13,7 @@ import base64
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from typing import TypeVar
 
@@ -281,3 +282,13 @@ def _crowd(codes: Sequence[int], code: int, capacity: int) -> int:
     """How many of `codes` are in the same bucket as `code`."""
     mask = capacity - 1
     return sum((other ^ code) & mask == 0 for other in codes)
+
+
+def double_text(value: float) -> str:
+    """Double.toString of a finite number, as of Java 19: the shortest digits, with an exponent from 10 million on."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int), "it is finite"
+    text = "".join(map(str, digits))
+    return f"{'-' * sign}{text[0]}.{text[1:] or 0}E{exponent + len(text) - 1}"

@@ -16,11 +16,19 @@ import pytest
 from cyclopts import App
 
 from rejoin.__main__ import main
+from rejoin.client.commands.acls.options import parser as acls_parser
+from rejoin.client.commands.entity_configs.options import QUOTAS, USERS
 from rejoin.client.commands.groups.options import parser as groups_parser
 from rejoin.client.commands.topics.options import parser as topics_parser
 from rejoin.commands import build
 
-TOOLS = {"groups": groups_parser, "topics": topics_parser}
+TOOLS = {
+    "groups": groups_parser,
+    "topics": topics_parser,
+    "acls": acls_parser,
+    "quotas": QUOTAS.parser,
+    "users": USERS.parser,
+}
 """Commands that are tools of Kafka's: argparse reads their options."""
 
 NOWHERE = "127.0.0.1:1"
@@ -57,6 +65,17 @@ FILES = {
         f"topics --list --bootstrap-server {NOWHERE} --command-config PATH",
         "missing folder",
     ),
+    ("acls", "--command-config"): (f"acls --list --bootstrap-server {NOWHERE} --command-config PATH", "missing folder"),
+    ("quotas", "--command-config"): (
+        f"quotas --describe --bootstrap-server {NOWHERE} --command-config PATH",
+        "missing folder",
+    ),
+    ("users", "--command-config"): (
+        f"users --describe --bootstrap-server {NOWHERE} --command-config PATH",
+        "missing folder",
+    ),
+    ("quotas", "--add-config-file"): ("quotas --alter --user a --add-config-file PATH", "missing folder"),
+    ("users", "--add-config-file"): ("users --alter --user a --add-config-file PATH", "missing folder"),
     ("groups", "--from-file"): ("groups --reset-offsets g --from-file PATH --dry-run", "missing folder"),
     ("simulate", "FILE"): ("simulate PATH", "missing folder file"),
     ("simulate", "--html"): ("simulate cold_start --quiet --html PATH", "folder below apart"),

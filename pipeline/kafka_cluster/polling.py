@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
-from rejoin.client.admin import MOVED, Admin, GroupDescription
+from rejoin.client.admin.admin import MOVED, Admin, GroupDescription
 from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.core.errors import CodedError, KafkaError
 from rejoin.client.core.inputs import OffsetReset

@@ -14,6 +14,7 @@ from rejoin.lazy_names import load
 
 if TYPE_CHECKING:
     from rejoin.client import AcknowledgeType as AcknowledgeType
+    from rejoin.client import Admin as Admin
     from rejoin.client import Consumer as Consumer
     from rejoin.client import ConsumerRecord as ConsumerRecord
     from rejoin.client import Producer as Producer
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "AcknowledgeType": "rejoin.client",
+    "Admin": "rejoin.client",
     "Consumer": "rejoin.client",
     "ConsumerRecord": "rejoin.client",
     "Producer": "rejoin.client",
@@ -39,6 +41,7 @@ _HOMES: Final = {
 
 __all__ = [
     "AcknowledgeType",
+    "Admin",
     "Consumer",
     "ConsumerRecord",
     "GroupCoordinator",

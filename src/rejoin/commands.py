@@ -160,6 +160,39 @@ COMMANDS: Final = {
         ),
         {0: "done", 1: "the cluster refused, or no node answered", 2: "the options are wrong"},
     ),
+    "acls": Command(
+        "client.commands.acls.command:app",
+        "Add, list and remove ACLs, as kafka-acls.sh does.",
+        "Run",
+        (
+            "rejoin acls --list",
+            "rejoin acls --add --allow-principal User:billing --operation Read --group billing",
+            "rejoin acls --remove --force --topic orders",
+        ),
+        {0: "done", 1: "the cluster refused, or no node answered", 2: "the options are wrong"},
+    ),
+    "quotas": Command(
+        "client.commands.entity_configs.command:quotas_app",
+        "Show and change quotas of users, client ids and addresses, as kafka-configs.sh does.",
+        "Run",
+        (
+            "rejoin quotas --describe",
+            "rejoin quotas --alter --user alice --add-config producer_byte_rate=1000000",
+            "rejoin quotas --alter --user alice --delete-config producer_byte_rate",
+        ),
+        {0: "done", 1: "the cluster refused, or no node answered", 2: "the options are wrong"},
+    ),
+    "users": Command(
+        "client.commands.entity_configs.command:users_app",
+        "Show and change the users of SCRAM, as kafka-configs.sh does.",
+        "Run",
+        (
+            "rejoin users --describe",
+            "rejoin users --alter --user carol --add-config-file carol.properties",
+            "rejoin users --alter --user carol --delete-config SCRAM-SHA-256",
+        ),
+        {0: "done", 1: "the cluster refused, or no node answered", 2: "the options are wrong"},
+    ),
     "simulate": Command(
         "simulation.commands.parser:run",
         "Play a scenario on a virtual clock.",

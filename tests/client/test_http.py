@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rejoin.client import Consumer, ConsumerRuntime, HttpTransport, KafkaError
-from rejoin.client.admin import Admin
+from rejoin.client.admin.admin import Admin
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.inputs import Failure
 from rejoin.client.transports import http

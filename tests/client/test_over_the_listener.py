@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rejoin.client import Consumer, KafkaError, KafkaTransport, TopicPartition
-from rejoin.client.admin import Admin
+from rejoin.client.admin.admin import Admin
 from rejoin.client.core.errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecordDeserializationError
 from rejoin.client.core.fetch.consumer_record import ConsumerRecord, TimestampType
 from rejoin.client.workload.processing_time import parse_processing_time

@@ -34,6 +34,7 @@ PLAYED_BY: Final = {
     ],
     "docs/consumer.md": ["tests/docs/test_python.py"] * 3,
     "docs/producer.md": ["tests/docs/test_python.py", "tests/client/test_transactions.py"],
+    "docs/security.md": ["tests/client/admin/test_security_calls.py"],
     "docs/testing.md": [
         "tests/docs/test_testing.py",
         *["tests/docs/test_python.py"] * 2,

@@ -84,6 +84,7 @@ MAY_IMPORT = {
     "protocol.streams": ("protocol.message", "protocol.streams", "protocol.types"),
     "protocol.brokers": ("protocol.brokers", "protocol.registry"),
     "protocol.sasl": ("protocol.sasl",),
+    "protocol.security": ("protocol.messages.security", "protocol.security"),
     "protocol.embedded": ("protocol.java", "protocol.types"),
     "protocol.wire": ("protocol",),
     "journal": ("protocol", "journal"),
@@ -277,6 +278,14 @@ MAY_IMPORT = {
     # The one place that knows both: consumers on a coordinator without a socket between them.
     "client.transports.in_process": ("protocol", "coordinator.testing", "client.core", "client.transports.base"),
     "client.transports": ("protocol", "client.core", "client.security_config", "client.transports"),
+    "client.admin": (
+        "protocol",
+        "client.admin",
+        "client.config",
+        "client.core",
+        "client.security_config",
+        "client.transports",
+    ),
     "client.workload": (
         "protocol",
         "journal",

@@ -96,7 +96,7 @@ OF_PIPELINE = {
     ),
     # The one room of the pipeline that speaks Kafka's protocol: it looks at clusters as an admin client.
     "pipeline.kafka_cluster.polling": (
-        *("protocol.types", "client.admin", "client.commands.setting_options", "client.core.errors"),
+        *("protocol.types", "client.admin.admin", "client.commands.setting_options", "client.core.errors"),
         *("client.core.inputs", "client.transports.addresses", "pipeline.kafka_cluster"),
     ),
     "pipeline.kafka_cluster": (

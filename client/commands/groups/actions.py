@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-from rejoin.client.admin import Admin, GroupDescription
-from rejoin.client.commands.arguments import UsageError
-from rejoin.client.commands.connecting import connected, failed
+from rejoin.client.admin.admin import Admin, GroupDescription
 from rejoin.client.commands.groups import tables
 from rejoin.client.commands.groups.reset import reset_offsets
 from rejoin.client.commands.groups.selection import check_complete, partitions_of, selected_groups
-from rejoin.client.core.errors import CodedError, KafkaError
+from rejoin.client.commands.tools.arguments import UsageError
+from rejoin.client.commands.tools.connecting import ToolRefusal, runs
+from rejoin.client.core.errors import CodedError
 from rejoin.client.core.inputs import OffsetReset
 from rejoin.output import print_aside, print_text
 from rejoin.protocol.errors import ErrorCode
@@ -22,28 +22,6 @@ from rejoin.protocol.types import TopicPartition
 
 STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
 TYPES: Final = ("Consumer", "Classic", "Share")
-
-
-async def run_action(action: str, options: argparse.Namespace) -> int:
-    """Run an action; the exit code."""
-    actions: Mapping[str, Callable[[Admin, argparse.Namespace], Awaitable[None]]] = {
-        "--list": list_groups,
-        "--describe": describe,
-        "--delete": delete,
-        "--reset-offsets": reset_offsets,
-        "--delete-offsets": delete_offsets,
-    }
-    async with connected(options, Admin) as admin:
-        try:
-            await actions[action](admin, options)
-        except CodedError as problem:
-            # An answer of the cluster, in the form of Kafka's tool, which exits with 0.
-            print_text(
-                tables.error(f"Executing consumer group command failed due to {tables.error_text(problem.error)}")
-            )
-        except KafkaError as problem:
-            return failed(problem, options)
-    return 0
 
 
 # -- list and describe
@@ -166,3 +144,22 @@ async def delete_offsets(admin: Admin, options: argparse.Namespace) -> None:
         case _:
             print_text(tables.error(f"Encounter some unknown error: {top.name}"))
     print_text(tables.deleted_offsets(results), end="")
+
+
+def _refusal(problem: CodedError | ToolRefusal) -> str:
+    cause = tables.error_text(problem.error) if isinstance(problem, CodedError) else str(problem)
+    return tables.error(f"Executing consumer group command failed due to {cause}")
+
+
+run_action: Final = runs(
+    {
+        "--list": list_groups,
+        "--describe": describe,
+        "--delete": delete,
+        "--reset-offsets": reset_offsets,
+        "--delete-offsets": delete_offsets,
+    },
+    Admin,
+    _refusal,
+    code=0,  # as Kafka's tool
+)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from rejoin.client.commands.arguments import UsageError
+from rejoin.client.commands.tools.arguments import UsageError
 from rejoin.files import read_text
 from rejoin.protocol.types import TopicPartition
 from rejoin.protocol.units import iso_duration_ms

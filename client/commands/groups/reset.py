@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from time import time
 from typing import Final
 
-from rejoin.client.admin import Admin
-from rejoin.client.commands.arguments import UsageError
+from rejoin.client.admin.admin import Admin
 from rejoin.client.commands.groups import tables
 from rejoin.client.commands.groups.parsing import duration, instant, read_plan
 from rejoin.client.commands.groups.selection import partitions_of, selected_groups
+from rejoin.client.commands.tools.arguments import UsageError
 from rejoin.client.core.errors import CodedError
 from rejoin.client.core.inputs import OffsetReset
 from rejoin.output import print_aside, print_text

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from rejoin.client.admin import Admin, GroupListing
+from rejoin.client.admin.admin import Admin, GroupListing
 from rejoin.client.commands.groups.parsing import topic_partitions
 from rejoin.client.core.errors import KafkaError
 from rejoin.protocol.errors import ErrorCode

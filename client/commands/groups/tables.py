@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rejoin.client.admin import GroupDescription, MemberDescription
+from rejoin.client.admin.admin import GroupDescription, MemberDescription
 from rejoin.client.core.errors import java_name
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.list_groups import ListedGroup

@@ -4,43 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from rejoin.client.admin import GroupDescription
-from rejoin.client.commands.connecting import connected, failed
+from rejoin.client.admin.admin import GroupDescription
+from rejoin.client.admin.share_groups import ShareGroupAdmin
 from rejoin.client.commands.groups.actions import chosen
 from rejoin.client.commands.groups.reset import reset_offsets as reset_start_offsets
 from rejoin.client.commands.groups.selection import check_complete, selected_groups
 from rejoin.client.commands.groups.tables import error, error_text, exception
 from rejoin.client.commands.share_groups import tables
+from rejoin.client.commands.tools.connecting import ToolRefusal, runs
 from rejoin.client.core.errors import CodedError, KafkaError, java_name
-from rejoin.client.share_admin import ShareGroupAdmin
 from rejoin.output import print_aside, print_text
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.printable import printable
 
 STATES: Final = ("Stable", "Dead", "Empty")
-
-
-async def run_action(action: str, options: argparse.Namespace) -> int:
-    """Run an action; the exit code."""
-    actions: Mapping[str, Callable[[ShareGroupAdmin, argparse.Namespace], Awaitable[None]]] = {
-        "--list": list_groups,
-        "--describe": describe,
-        "--delete": delete,
-        "--reset-offsets": reset_offsets,
-        "--delete-offsets": delete_offsets,
-    }
-    async with connected(options, ShareGroupAdmin) as admin:
-        try:
-            await actions[action](admin, options)
-        except CodedError as problem:
-            print_text(error(f"Executing share group command failed due to {error_text(problem.error)}"))
-            return 1
-        except KafkaError as problem:
-            return failed(problem, options)
-    return 0
 
 
 async def list_groups(admin: ShareGroupAdmin, options: argparse.Namespace) -> None:
@@ -124,3 +103,21 @@ async def delete_offsets(admin: ShareGroupAdmin, options: argparse.Namespace) ->
         print_text(error(error_text(top)))
     if results:
         print_text(tables.deleted_offsets(results), end="")
+
+
+def _refusal(problem: CodedError | ToolRefusal) -> str:
+    cause = error_text(problem.error) if isinstance(problem, CodedError) else str(problem)
+    return error(f"Executing share group command failed due to {cause}")
+
+
+run_action: Final = runs(
+    {
+        "--list": list_groups,
+        "--describe": describe,
+        "--delete": delete,
+        "--reset-offsets": reset_offsets,
+        "--delete-offsets": delete_offsets,
+    },
+    ShareGroupAdmin,
+    _refusal,
+)

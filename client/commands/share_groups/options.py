@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from rejoin.client.commands.arguments import UsageError
 from rejoin.client.commands.groups.options import ACTIONS, SCENARIOS, GroupTool, chosen_action
+from rejoin.client.commands.tools.arguments import UsageError
 
 DESCRIPTION: Final = "List, describe, delete and reset share groups, as kafka-share-groups.sh does."
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rejoin.client.admin import GroupDescription
+from rejoin.client.admin.admin import GroupDescription
+from rejoin.client.admin.share_groups import StartOffset
 from rejoin.client.commands.groups.tables import MISSING, error, exception, lines_of, named_assignment, widest
-from rejoin.client.share_admin import StartOffset
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.list_groups import ListedGroup
 from rejoin.protocol.types import TopicPartition

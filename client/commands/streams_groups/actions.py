@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rejoin.client.commands.connecting import connected, failed
+from rejoin.client.admin.streams_groups import StreamsGroupAdmin, StreamsGroupDescription
 from rejoin.client.commands.groups.actions import chosen
 from rejoin.client.commands.groups.reset import plan_reset
 from rejoin.client.commands.groups.selection import check_complete, partitions_of, selected_groups
 from rejoin.client.commands.groups.tables import error, error_text, exception, reset_csv, reset_plan
 from rejoin.client.commands.share_groups.tables import listing
 from rejoin.client.commands.streams_groups import tables
-from rejoin.client.core.errors import CodedError, KafkaError, java_name
+from rejoin.client.commands.tools.connecting import PartRefused, ToolRefusal, runs
+from rejoin.client.core.errors import CodedError, java_name
 from rejoin.client.core.inputs import OffsetReset
-from rejoin.client.streams_admin import StreamsGroupAdmin, StreamsGroupDescription
 from rejoin.output import print_text
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.printable import printable
@@ -31,33 +31,6 @@ INTERNAL: Final = re.compile(
 EXCEPTIONS: Final = "org.apache.kafka.common.errors."
 NOT_STORED: Final = 1
 """Kafka: StreamsGroupTopologyDescriptionStatus."""
-
-
-class PartRefused(Exception):
-    """A part of the command that could not be done, and was printed; the others were done."""
-
-
-async def run_action(action: str, options: argparse.Namespace) -> int:
-    """Run an action; the exit code."""
-    actions: Mapping[str, Callable[[StreamsGroupAdmin, argparse.Namespace], Awaitable[None]]] = {
-        "--list": list_groups,
-        "--describe": describe,
-        "--delete": delete,
-        "--reset-offsets": reset_offsets,
-        "--delete-offsets": delete_offsets,
-    }
-    async with connected(options, StreamsGroupAdmin) as admin:
-        try:
-            await actions[action](admin, options)
-        except PartRefused:
-            return 1
-        except CodedError as problem:
-            cause = f"{EXCEPTIONS}{problem.java_name}: {problem}"
-            print_text(error(f"Executing streams group command failed due to {printable(cause)}"))
-            return 1
-        except KafkaError as problem:
-            return failed(problem, options)
-    return 0
 
 
 # -- list and describe
@@ -273,3 +246,21 @@ async def delete_offsets(admin: StreamsGroupAdmin, options: argparse.Namespace) 
         case _:
             print_text(error(error_text(top)))
     print_text(tables.deleted_offsets(results), end="")
+
+
+def _refusal(problem: CodedError | ToolRefusal) -> str:
+    cause = f"{EXCEPTIONS}{problem.java_name}: {problem}"
+    return error(f"Executing streams group command failed due to {printable(cause)}")
+
+
+run_action: Final = runs(
+    {
+        "--list": list_groups,
+        "--describe": describe,
+        "--delete": delete,
+        "--reset-offsets": reset_offsets,
+        "--delete-offsets": delete_offsets,
+    },
+    StreamsGroupAdmin,
+    _refusal,
+)

@@ -11,29 +11,11 @@ Source: Kafka's StreamsGroupCommand (tools).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Final
 
-from cyclopts import App, Parameter
+from rejoin.client.commands.streams_groups.options import checked, parser
+from rejoin.client.commands.tools.command import ToolCommand
 
-from rejoin.client.commands.arguments import RunAction, run_tool
-from rejoin.client.commands.streams_groups.options import DESCRIPTION, checked, parser
-
-app: Final = App(name="streams", help=DESCRIPTION, help_flags=[], version_flags=[])
-
-
-@app.default
-def streams(*tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> int:
-    """List, describe, delete and reset streams groups, as kafka-streams-groups.sh does."""
-    return main(tokens)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run one command; its exit code."""
-    return run_tool(parser(), checked, _actions, arguments)
-
-
-def _actions() -> RunAction:
-    from rejoin.client.commands.streams_groups.actions import run_action  # noqa: PLC0415 (help can do without)
-
-    return run_action
+COMMAND: Final = ToolCommand("streams", parser, checked, "rejoin.client.commands.streams_groups.actions")
+main: Final = COMMAND.main
+app: Final = COMMAND.app()

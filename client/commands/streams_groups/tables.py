@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from rejoin.client.admin.streams_groups import StreamsGroupDescription
 from rejoin.client.commands.groups.tables import MISSING, error, exception, lines_of, widest
-from rejoin.client.streams_admin import StreamsGroupDescription
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.streams.streams_group_describe import DescribedTasks
 from rejoin.protocol.streams.tasks import TaskIds

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from rejoin.client.admin import Admin
-from rejoin.client.commands.arguments import UsageError
-from rejoin.client.commands.connecting import connected, failed
-from rejoin.client.core.errors import CodedError, KafkaError
+from rejoin.client.admin.admin import Admin
+from rejoin.client.commands.tools.arguments import UsageError
+from rejoin.client.commands.tools.connecting import ToolRefusal, runs
+from rejoin.client.core.errors import CodedError
 from rejoin.output import print_text
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.describe_configs import (
@@ -41,31 +40,6 @@ _NAMES_IN_METRICS: Final = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
     "To avoid issues it is best to use either, but not both."
 )
-
-
-class _Refused(Exception):
-    """The cluster refused; the text is what Kafka's tool prints of it."""
-
-
-async def run_action(action: str, options: argparse.Namespace) -> int:
-    """Run an action; the exit code."""
-    actions: Mapping[str, Callable[[Admin, argparse.Namespace], Awaitable[None]]] = {
-        "--list": list_topics,
-        "--describe": describe,
-        "--create": create,
-        "--alter": alter,
-        "--delete": delete,
-    }
-    async with connected(options, Admin) as admin:
-        try:
-            await actions[action](admin, options)
-        except (CodedError, _Refused) as problem:
-            # An answer of the cluster, in the form of Kafka's tool.
-            print_text(f"Error while executing topic command : {problem}")
-            return 1
-        except KafkaError as problem:
-            return failed(problem, options)
-    return 0
 
 
 async def list_topics(admin: Admin, options: argparse.Namespace) -> None:
@@ -158,7 +132,7 @@ async def _chosen(admin: Admin, options: argparse.Namespace) -> list[MetadataRes
 def _require(options: argparse.Namespace, topics: list[MetadataResponseTopic]) -> None:
     # Kafka: ensureTopicExists.
     if not topics and options.topic is not None and not options.if_exists:
-        raise _Refused(f"Topic '{options.topic}' does not exist as expected")
+        raise ToolRefusal(f"Topic '{options.topic}' does not exist as expected")
 
 
 async def _configs(admin: Admin, topics: list[str]) -> dict[str, str]:
@@ -180,4 +154,21 @@ async def _configs(admin: Admin, topics: list[str]) -> dict[str, str]:
 
 def _raise(error: ErrorCode, message: str | None) -> None:
     if error is not ErrorCode.NONE:
-        raise _Refused(message or error.name)
+        raise ToolRefusal(message or error.name)
+
+
+def _refusal(problem: CodedError | ToolRefusal) -> str:
+    return f"Error while executing topic command : {problem}"
+
+
+run_action: Final = runs(
+    {
+        "--list": list_topics,
+        "--describe": describe,
+        "--create": create,
+        "--alter": alter,
+        "--delete": delete,
+    },
+    Admin,
+    _refusal,
+)

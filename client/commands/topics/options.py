@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from rejoin.client.commands.arguments import ArgumentParser, UsageError
+from rejoin.client.commands.tools.arguments import ArgumentParser, UsageError
 
 DESCRIPTION: Final = "List, create, describe, alter and delete topics, as kafka-topics.sh does."
 ACTIONS: Final = ("--list", "--describe", "--create", "--alter", "--delete")

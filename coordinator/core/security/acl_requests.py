@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.inputs import Context, Token, TopicsRecords
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.security.acls import ANY, Acl, AclFilter, AclTable, PatternType, Permission
+from rejoin.coordinator.core.security.acls import ANY, Acl, AclFilter, AclTable
 from rejoin.coordinator.core.security.acls import creation as creation_record
 from rejoin.coordinator.core.security.acls import removal as removal_record
 from rejoin.coordinator.core.security.hosts import host_problem
@@ -34,6 +34,7 @@ from rejoin.protocol.messages.security.acls import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
+from rejoin.protocol.security.acl_bindings import PatternType, Permission
 
 LONGEST_TEXT: Final = 1_024
 """Characters of a name, a principal or a host of an ACL."""

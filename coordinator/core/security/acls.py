@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from enum import IntEnum
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.inputs import TopicsRecords
@@ -20,26 +19,10 @@ from rejoin.protocol.records.security import (
     RemoveAccessControlEntryData,
     RemoveAccessControlEntryRecord,
 )
+from rejoin.protocol.security.acl_bindings import PatternType, Permission
 
 Decided: TypeAlias = tuple[str, str, str, Operation, Resource]
 """A decision's principal, host, name of a resource, operation and kind of resource."""
-
-
-class PatternType(IntEnum):
-    """Comparison of a resource's name; only filters have ``ANY`` and ``MATCH``."""
-
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class Permission(IntEnum):
-    """Effect of an ACL; only filters have ``ANY``."""
-
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
 
 
 ANY: Final = 1

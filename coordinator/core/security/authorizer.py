@@ -12,11 +12,12 @@ from typing import Final
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
-from rejoin.coordinator.core.security.acls import Acl, AclTable, Decided, PatternType
+from rejoin.coordinator.core.security.acls import Acl, AclTable, Decided
 from rejoin.coordinator.core.security.client_principals import ClientPrincipals
 from rejoin.coordinator.core.security.denials import Denial
 from rejoin.coordinator.core.security.hosts import host_matches
 from rejoin.coordinator.core.security.resources import ANYTHING, OPERATIONS, Operation, Resource
+from rejoin.protocol.security.acl_bindings import PatternType
 
 IMPLYING: Final = {
     Operation.DESCRIBE.code: frozenset(

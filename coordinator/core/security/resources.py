@@ -8,6 +8,9 @@ from __future__ import annotations
 from enum import Enum, StrEnum
 from typing import Final, Self
 
+from rejoin.protocol.security.acl_bindings import ANYTHING as ANYTHING
+from rejoin.protocol.security.acl_bindings import CLUSTER_NAME as CLUSTER_NAME
+
 
 class Operation(Enum):
     """Operations that can be allowed or denied; the value is the bit in Kafka's authorized operations."""
@@ -88,7 +91,3 @@ OPERATIONS: Final = {
     Resource.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
 """The operations that exist on each kind of resource."""
-
-CLUSTER_NAME: Final = "kafka-cluster"
-ANYTHING: Final = "*"
-"""In an ACL: every name of a resource, every host, and as ``User:*`` every principal."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rejoin.client.admin import GroupDescription, MemberDescription
+from rejoin.client.admin.admin import GroupDescription, MemberDescription
 from rejoin.client.commands.groups import tables
 from rejoin.client.core.effects import Endpoint
 from rejoin.protocol.types import TopicPartition

@@ -8,13 +8,13 @@ import re
 import pytest
 
 from rejoin.client import ShareConsumer
-from rejoin.client.admin import GroupDescription, MemberDescription
-from rejoin.client.commands.arguments import UsageError
+from rejoin.client.admin.admin import GroupDescription, MemberDescription
+from rejoin.client.admin.share_groups import StartOffset
 from rejoin.client.commands.share_groups import tables
 from rejoin.client.commands.share_groups.actions import run_action
 from rejoin.client.commands.share_groups.options import checked, parser
+from rejoin.client.commands.tools.arguments import UsageError
 from rejoin.client.core.effects import Endpoint
-from rejoin.client.share_admin import StartOffset
 from rejoin.coordinator.testing import GroupCoordinator, running
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.types import TopicPartition

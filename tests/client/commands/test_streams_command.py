@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from rejoin.client.commands.arguments import UsageError
 from rejoin.client.commands.streams_groups.actions import run_action
 from rejoin.client.commands.streams_groups.options import checked, parser
+from rejoin.client.commands.tools.arguments import UsageError
 from rejoin.coordinator.testing import GroupCoordinator, running
 from tests.client.commands.streams_tool import GOLDEN, arranged
 from tests.coordinator.control.samples import parse

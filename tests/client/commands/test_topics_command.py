@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from rejoin.client.commands.arguments import UsageError
 from rejoin.client.commands.groups.command import main as groups
+from rejoin.client.commands.tools.arguments import UsageError
 from rejoin.client.commands.topics.command import main
 from rejoin.client.commands.topics.options import checked, parser
 from rejoin.coordinator.testing import GroupCoordinator, running

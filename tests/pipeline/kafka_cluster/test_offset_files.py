@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rejoin.client.admin import MemberDescription
+from rejoin.client.admin.admin import MemberDescription
 from rejoin.client.commands.groups import tables
 from rejoin.pipeline.commands.parser import why
 from rejoin.pipeline.kafka_cluster.offset_files import BadOffsets, snapshots_of_files

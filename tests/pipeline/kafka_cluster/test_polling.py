@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rejoin.client import Consumer, TopicPartition
-from rejoin.client.admin import Admin, GroupListing
+from rejoin.client.admin.admin import Admin, GroupListing
 from rejoin.client.core.errors import CodedError
 from rejoin.coordinator.testing import GroupCoordinator, running
 from rejoin.pipeline.kafka_cluster.polling import ClusterPoller, ClusterProblem, ClusterSnapshot, polling

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rejoin.client.admin import Admin, GroupDescription, MemberDescription
+from rejoin.client.admin.admin import Admin, GroupDescription, MemberDescription
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import CodedError
 from rejoin.protocol.errors import ErrorCode

@@ -1,21 +1,16 @@
-"""Common parts of `rejoin groups` and `rejoin topics`: options, errors of the command line, running an action."""
+"""Options that the commands have in common which are tools of Kafka, and errors of their command lines."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NoReturn
 
 from rejoin.client.commands.server_option import DEFAULT_SERVER
 from rejoin.commands import COMMANDS
-from rejoin.error_lines import refuse
 
 BOOTSTRAP_HELP: Final = (
     "Where to connect: HOST:PORT for Kafka's protocol, http://HOST:PORT for HTTP. Separate several with commas."
 )
-
-RunAction: TypeAlias = Callable[[str, argparse.Namespace], Coroutine[None, None, int]]
 
 
 class UsageError(Exception):
@@ -50,21 +45,3 @@ class ArgumentParser(argparse.ArgumentParser):
         add("--timeout", type=int, default=5_000, metavar="MS", help="How long to wait for an answer, in ms.")
         properties = "Properties file with security.protocol, sasl.mechanism and so on."
         add("--command-config", metavar="FILE", help=properties)
-
-
-def run_tool(
-    parser: argparse.ArgumentParser,
-    checked: Callable[[argparse.Namespace], str | None],
-    load: Callable[[], RunAction],
-    arguments: Sequence[str],
-) -> int:
-    """Run one command; its exit code. ``checked`` finds the action; help can do without what ``load`` imports."""
-    try:
-        options = parser.parse_args(arguments)
-        action = checked(options)
-        if action is None:
-            parser.print_help()
-            return 0
-        return asyncio.run(load()(action, options))
-    except UsageError as problem:
-        return refuse(problem)

@@ -1,6 +1,6 @@
-"""Describe groups and change their offsets from outside, over Kafka's own requests.
+"""The admin client: groups, their offsets and topics from outside; its bases have ACLs, quotas and users.
 
-Source: Kafka's KafkaAdminClient, as far as its consumer group tool needs it.
+Source: Kafka's KafkaAdminClient, as far as its tools need it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from functools import partial
 from time import monotonic
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
+from rejoin.client.admin.acls import AclCalls
+from rejoin.client.admin.asking import BACKOFF_SECONDS
+from rejoin.client.admin.quotas import QuotaCalls
+from rejoin.client.admin.scram_users import ScramCalls
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core import requests
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import CodedError, KafkaError, KafkaTimeoutError, UnsupportedVersionError
 from rejoin.client.core.inputs import OffsetAndMetadata
 from rejoin.client.core.state.membership import NO_GENERATION
-from rejoin.client.transports.base import Transport, TransportError
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.message import Request, Response
+from rejoin.protocol.message import Request
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
 from rejoin.protocol.messages.groups.consumer_group_describe import (
@@ -56,11 +59,8 @@ from rejoin.protocol.messages.topics.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from rejoin.protocol.registry import BY_NAME, FIND_COORDINATOR, OFFSET_FETCH, Api
+from rejoin.protocol.registry import FIND_COORDINATOR, OFFSET_FETCH
 from rejoin.protocol.types import ZERO_UUID, TopicPartition
-
-CLIENT_ID: Final = "adminclient-1"
-BACKOFF_SECONDS: Final = 0.1
 
 MOVED: Final = frozenset(
     {
@@ -71,7 +71,6 @@ MOVED: Final = frozenset(
 )
 """Errors after which the coordinator is looked up again and the request repeated."""
 
-R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 Ask: TypeAlias = Callable[[Endpoint], Awaitable[tuple[ErrorCode, T]]]
 
@@ -114,16 +113,12 @@ class GroupListing(NamedTuple):
     unanswered: tuple[str, ...]
 
 
-class Admin:
-    """An admin client. Every call gives up after ``timeout_ms`` with KafkaTimeoutError."""
+class Admin(AclCalls, QuotaCalls, ScramCalls):
+    """An admin client of Kafka or Rejoin. Every call gives up after ``timeout_ms`` with KafkaTimeoutError."""
 
     # Kafka: the tool lists groups of type consumer, and simple ones.
     listed_protocols: frozenset[str] = frozenset({"consumer", ""})
     """Protocol types of the groups that this client lists."""
-
-    def __init__(self, transport: Transport, timeout_ms: int = 5_000) -> None:
-        self._transport = transport
-        self._timeout_ms = timeout_ms
 
     async def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
         """Every group of the cluster, by id. Raises KafkaTimeoutError where a node of it does not answer."""
@@ -253,10 +248,6 @@ class Admin:
 
         return await self._ask(make, MetadataResponse)
 
-    async def ask(self, request: Request | Callable[[int], Request], kind: type[R]) -> R:
-        """Ask any node. A request that depends on the version is given as what makes it."""
-        return await self._ask(request, kind)
-
     async def delete_topics(self, names: Sequence[str]) -> tuple[DeletableTopicResult, ...]:
         """Delete topics; the result of each."""
 
@@ -332,35 +323,6 @@ class Admin:
     async def _nodes(self) -> list[Endpoint]:
         response = await self._describe_topics(())
         return [Endpoint(node.node_id, node.host, node.port) for node in response.brokers]
-
-    def _version(self, api: Api) -> int:
-        return min(self._transport.versions.get(api, api.default_version), api.default_version)
-
-    async def _ask(
-        self,
-        request: Request | Callable[[int], Request],
-        kind: type[R],
-        to: Endpoint | None = None,
-        timeout_ms: int | None = None,
-    ) -> R:
-        api = BY_NAME[kind.__name__.removesuffix("Response")]
-        until = monotonic() + (self._timeout_ms if timeout_ms is None else timeout_ms) / 1_000
-        while True:
-            left = max(0, int((until - monotonic()) * 1_000))
-            if to is None:
-                # Any node can answer. If this one hangs, there is time left to ask another.
-                left //= 2
-            version = self._version(api)
-            made = request(version) if callable(request) else request
-            try:
-                response = await self._transport.send(to, made, version, timeout_ms=left, client_id=CLIENT_ID)
-            except TransportError as error:
-                if monotonic() + BACKOFF_SECONDS >= until:
-                    raise KafkaTimeoutError(f"{api.name}: {error.detail}") from error
-                await asyncio.sleep(BACKOFF_SECONDS)
-                continue
-            assert isinstance(response, kind), "an API has one kind of answer"
-            return response
 
     async def _at_coordinator(self, group_id: str, ask: Ask[T]) -> T:
         """Ask the group's coordinator, and look it up again while it moves. Raises CodedError for other errors."""

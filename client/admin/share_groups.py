@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from rejoin.client.admin import MOVED, Admin, GroupDescription, MemberDescription
+from rejoin.client.admin.admin import MOVED, Admin, GroupDescription, MemberDescription
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import CodedError
 from rejoin.protocol.errors import ErrorCode

@@ -1,0 +1,1 @@
+"""`rejoin acls`: kafka-acls.sh, over Kafka's own requests."""
