@@ -18,10 +18,6 @@ from rejoin.protocol.messages.security.acls import (
 from rejoin.protocol.security.acl_bindings import (
     AclBinding,
     AclBindingFilter,
-    AclOperation,
-    AclResource,
-    PatternType,
-    Permission,
 )
 
 EVERY_ACL: Final = AclBindingFilter()
@@ -50,19 +46,7 @@ class AclCalls(AdminConnection):
         response = await self.ask(wanted.description(), DescribeAclsResponse)
         if response.error_code is not ErrorCode.NONE:
             raise CodedError(response.error_code, response.error_message or "")
-        return [
-            AclBinding(
-                acl.principal,
-                AclOperation(acl.operation),
-                AclResource(resource.resource_type),
-                resource.resource_name,
-                Permission(acl.permission_type),
-                acl.host,
-                PatternType(resource.pattern_type),
-            )
-            for resource in response.resources
-            for acl in resource.acls
-        ]
+        return AclBinding.described(response.resources)
 
     async def delete_acls(self, filters: Iterable[AclBindingFilter]) -> dict[AclBindingFilter, DeletedAcls]:
         """Delete the ACLs that one of the filters selects; what became of each filter."""

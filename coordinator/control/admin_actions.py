@@ -9,6 +9,7 @@ from typing import Any, Final, Self, cast
 
 from pydantic import Field, model_validator
 
+from rejoin.coordinator.control.access.principals import GivenPrincipals
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.errors import NotFound, NotPossible, RequestFailed, unknown
 from rejoin.coordinator.control.fault_injection.bodies import Body
@@ -162,6 +163,7 @@ class AdminActions:
         log: OffsetsLog,
         injector: FaultInjector,
         faults: Faults,
+        principals: GivenPrincipals,
         recorder: StepRecorder,
         new_node: Callable[[], Node],
         create_initial_topics: Callable[[], Awaitable[None]],
@@ -172,6 +174,7 @@ class AdminActions:
         self._log = log
         self._injector = injector
         self._faults = faults
+        self._principals = principals
         self._recorder = recorder
         self._new_node = new_node
         self._create_initial_topics = create_initial_topics
@@ -410,11 +413,13 @@ class AdminActions:
     async def reset(self) -> dict[str, Any]:
         """Begin anew: no groups, no offsets, no rules, no recorded steps; topics as at the start. Time goes on.
 
-        Several brokers all run again, and their connections have ended.
+        ACLs and quotas are those of the start, and principals that were given are taken away. Several brokers all run
+        again, and their connections have ended.
         """
         log = self._memory() if self._reset_brokers is None else None
         collected = self._recorder.size + sum(each.size for each in self._snapshots.values())
         self._faults.clear()
+        self._principals.clear()
         self._send_away(set())
         self._recorder.is_on = False
         self._snapshots.clear()

@@ -6,6 +6,8 @@ import uuid
 from typing import Any
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.access.actions import AccessActions
+from rejoin.coordinator.control.access.principals import GivenPrincipals
 from rejoin.coordinator.control.admin_actions import AdminActions
 from rejoin.coordinator.control.advertising import AdvertisedAddress
 from rejoin.coordinator.control.broker_actions import BrokerActions
@@ -35,6 +37,7 @@ from rejoin.transcript.steps import RecordedNode, StepRecorder
 class Control:
     """Made before the runtime, whose node and clock it provides; complete once it is attached to it."""
 
+    access: AccessActions
     groups: GroupWaiter
     clock_driver: ClockDriver
     actions: AdminActions
@@ -61,6 +64,7 @@ class Control:
         self.clock = clock
         self.recorder = StepRecorder()
         self.faults = Faults()
+        self._principals = GivenPrincipals()
         self._ids = 0
         self.brokers: BrokerActions | None = None
         """Actions on each of several brokers; none with one."""
@@ -76,7 +80,7 @@ class Control:
         """Stand around a runtime."""
         self._runtime = runtime
         self._service = service
-        self.injector = FaultInjector(self.clock, self.faults, self.recorder)
+        self.injector = FaultInjector(self.clock, self.faults, self.recorder, self._principals)
         self.clock_driver = ClockDriver(self.clock, runtime, self.injector, self.recorder)
         self.groups = GroupWaiter(runtime, self.clock, feed)
         self.actions = AdminActions(
@@ -85,11 +89,13 @@ class Control:
             log,
             self.injector,
             self.faults,
+            self._principals,
             self.recorder,
             lambda: self.new_node(self._settings),
             service.create_initial_topics,
             None if self.brokers is None else self.brokers.reset,
         )
+        self.access = AccessActions(self._principals, self.clock, self.actions.ask)
         self.records = TopicRecords(runtime, self.clock)
         self.share_groups = ShareGroupActions(runtime, self.clock, self.groups)
         self.streams_groups = StreamsGroupActions(runtime, self.clock, self.groups, self.actions.ask)

@@ -27,6 +27,7 @@ from rejoin.coordinator.service.options import (
     control_of,
     create_topic,
     security_of,
+    set_access,
 )
 from rejoin.coordinator.service.publisher import Publisher
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
@@ -340,9 +341,10 @@ class App:
         return listeners
 
     async def create_initial_topics(self) -> None:
-        """Create the topics of the options."""
+        """Create the topics of the options, with their ACLs and quotas."""
         for topic in self._options.topics:
             await create_topic(self.runtime, topic, may_exist=self.store.is_durable)
+        await set_access(self.runtime, self._options)
 
 
 def _clock_file(options: Options, clock: Clock) -> ClockFile | None:

@@ -18,13 +18,17 @@ from rejoin.coordinator.storage.base import SoleLogs
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.protocol.brokers.listener_address import addresses_from
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.security.acls import CreateAclsRequest, CreateAclsResponse
+from rejoin.protocol.messages.security.client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from rejoin.protocol.messages.topics.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from rejoin.protocol.registry import CREATE_TOPICS
+from rejoin.protocol.registry import ALTER_CLIENT_QUOTAS, CREATE_ACLS, CREATE_TOPICS
+from rejoin.protocol.security.acl_bindings import AclBinding
+from rejoin.protocol.security.quota_limits import QuotaLimits
 
 if TYPE_CHECKING:
     from rejoin.coordinator.control.control import Control
@@ -77,6 +81,8 @@ class Options:
     """The port of Kafka's own protocol, on ``host``; none: no listener, unless the settings name some."""
     journal: Path | None = None
     topics: tuple[InitialTopic, ...] = ()
+    acls: tuple[AclBinding, ...] = ()
+    quotas: tuple[QuotaLimits, ...] = ()
     max_body_bytes: int = MAX_BODY_BYTES
     head_seconds: float = HEAD_SECONDS
     body_seconds: float = BODY_SECONDS
@@ -152,3 +158,22 @@ async def create_topic(runtime: Runtime, topic: InitialTopic, *, may_exist: bool
         return
     if result.error_code is not ErrorCode.NONE:
         raise StartFailed(f"topic {topic.name}: {result.error_code.name}: {result.error_message or 'refused'}")
+
+
+async def set_access(runtime: Runtime, options: Options) -> None:
+    """Create the ACLs and set the quotas of the options. Raises :class:`StartFailed` where one is refused."""
+    if options.acls:
+        creation = CreateAclsRequest(creations=tuple(acl.creation() for acl in options.acls))
+        made = await runtime.submit(creation, Context(CREATE_ACLS.max_version, by_operator=True)).answer()
+        assert isinstance(made, CreateAclsResponse)
+        for acl, result in zip(options.acls, made.results, strict=True):
+            if result.error_code is not ErrorCode.NONE:
+                raise StartFailed(f"acls: {acl}: {result.error_code.name}: {result.error_message or 'refused'}")
+    if options.quotas:
+        entries = tuple(each.alteration() for each in options.quotas)
+        alteration = AlterClientQuotasRequest(entries=entries, validate_only=False)
+        done = await runtime.submit(alteration, Context(ALTER_CLIENT_QUOTAS.max_version, by_operator=True)).answer()
+        assert isinstance(done, AlterClientQuotasResponse)
+        for quota, altered in zip(options.quotas, done.entries, strict=True):
+            if altered.error_code is not ErrorCode.NONE:
+                raise StartFailed(f"quotas: {quota}: {altered.error_code.name}: {altered.error_message or 'refused'}")

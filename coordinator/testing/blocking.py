@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
@@ -17,6 +17,8 @@ from rejoin.coordinator.testing.coordinator import GroupCoordinator
 from rejoin.coordinator.testing.faults import FaultHandle, FaultState, takes_fault_fields
 from rejoin.coordinator.testing.results import MISTAKES, hides_traceback
 from rejoin.coordinator.testing.starting import running
+from rejoin.protocol.security.acl_bindings import AclBinding
+from rejoin.protocol.security.quota_limits import QuotaLimits
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +36,9 @@ def running_in_thread(
     socket: bool = True,
     port: int = 0,
     brokers: int = 1,
+    principals: Mapping[str, str] | None = None,
+    acls: Sequence[str | AclBinding] = (),
+    quotas: Sequence[str | QuotaLimits] = (),
 ) -> Iterator[GroupCoordinator]:
     """A coordinator in a thread of its own. Its methods can be awaited on any event loop.
 
@@ -42,7 +47,17 @@ def running_in_thread(
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_run, args=(loop,), name="group-coordinator", daemon=True)
     thread.start()
-    started = running(clock=clock, topics=topics, settings=settings, socket=socket, port=port, brokers=brokers)
+    started = running(
+        clock=clock,
+        topics=topics,
+        settings=settings,
+        socket=socket,
+        port=port,
+        brokers=brokers,
+        principals=principals,
+        acls=acls,
+        quotas=quotas,
+    )
     try:
         coordinator = _wait(started.__aenter__(), loop)
         try:
@@ -137,6 +152,10 @@ class BlockingGroupCoordinator(RunningCoordinator):
     snapshot = Blocking(GroupCoordinator.snapshot)
     restore = Blocking(GroupCoordinator.restore)
     reset = Blocking(GroupCoordinator.reset)
+
+    set_principal = Blocking(GroupCoordinator.set_principal)
+    set_acls = Blocking(GroupCoordinator.set_acls)
+    set_quotas = Blocking(GroupCoordinator.set_quotas)
 
     set_topic = Blocking(GroupCoordinator.set_topic)
     delete_topic = Blocking(GroupCoordinator.delete_topic)

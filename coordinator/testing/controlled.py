@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from rejoin.coordinator.config import Settings
+from rejoin.coordinator.control.access.actions import AclChanges, PrincipalChange, QuotaChanges
 from rejoin.coordinator.control.admin_actions import (
     CompactionScope,
     GroupConfigs,
@@ -41,6 +42,7 @@ T = TypeVar("T")
 _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
     model.__name__: model
     for model in (
+        AclChanges,
         Advance,
         AdvertisedAddress,
         CompactionScope,
@@ -58,6 +60,8 @@ _ARGUMENTS: Final[dict[str, type[BaseModel]]] = {
         OffsetsCondition,
         PartitionKey,
         PersisterFailure,
+        PrincipalChange,
+        QuotaChanges,
         RecordsQuery,
         RequestsQuery,
         Settings,

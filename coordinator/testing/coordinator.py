@@ -16,6 +16,7 @@ from rejoin.coordinator.control.waiting import DEFAULT_TIMEOUT_MS, GroupConditio
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.pending_reply import NoReply
+from rejoin.coordinator.testing.access.methods import AccessMethods
 from rejoin.coordinator.testing.arguments import check_call, check_type
 from rejoin.coordinator.testing.brokers import BrokerMethods
 from rejoin.coordinator.testing.calls import watch_calls
@@ -34,7 +35,7 @@ __tracebackhide__ = hides_traceback
 
 @watch_calls
 class GroupCoordinator(
-    BrokerMethods, EvidenceMethods, FaultMethods, ShareGroupMethods, StreamsGroupMethods, TopicMethods
+    AccessMethods, BrokerMethods, EvidenceMethods, FaultMethods, ShareGroupMethods, StreamsGroupMethods, TopicMethods
 ):
     """A running coordinator. Its ``async`` methods must be awaited: a call that is not is an error at the end."""
 

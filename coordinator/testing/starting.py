@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, Literal
 
@@ -17,8 +17,11 @@ from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import ControlOptions, InitialTopic, Options, StartFailed
 from rejoin.coordinator.storage.memory import MemoryLog
+from rejoin.coordinator.testing.access.arguments import read_acls, read_quotas, with_access
 from rejoin.coordinator.testing.arguments import check_type
 from rejoin.coordinator.testing.coordinator import GroupCoordinator
+from rejoin.protocol.security.acl_bindings import AclBinding
+from rejoin.protocol.security.quota_limits import QuotaLimits
 from rejoin.protocol.validation import sentence
 
 _HIGHEST_PORT: Final = 65_535
@@ -33,11 +36,16 @@ async def running(
     socket: bool = True,
     port: int = 0,
     brokers: int = 1,
+    principals: Mapping[str, str] | None = None,
+    acls: Sequence[str | AclBinding] = (),
+    quotas: Sequence[str | QuotaLimits] = (),
 ) -> AsyncIterator[GroupCoordinator]:
     """A coordinator on the running event loop, on a free port unless another is given, with no state on disk.
 
     ``topics`` maps names to partition counts, and ``settings`` are Kafka's, by their dotted names. With ``brokers``
-    there are several, on ports of their own. Raises ValueError for arguments that make no sense, and RuntimeError at
+    there are several, on ports of their own. ``principals`` are those of clients that do not log in, by client id;
+    ``acls``, as ``User:alice:READ:topic=orders``, bring Kafka's authorizer with them; ``quotas`` limit entities, as
+    ``user=alice producer_byte_rate=1000``. Raises ValueError for arguments that make no sense, and RuntimeError at
     the end if a call was not awaited.
     """
     check_type("socket", socket, bool)
@@ -45,10 +53,12 @@ async def running(
     if not structlog.is_configured():
         logs.configure("critical")
     options = Options(
-        settings=_settings(settings or {}),
+        settings=with_access(_settings(settings or {}), principals, acls),
         port=_port(port),
         kafka_port=0,
         topics=_topics({} if topics is None else topics),
+        acls=read_acls(acls),
+        quotas=read_quotas(quotas),
         log=MemoryLog(),
         control=ControlOptions(clock=_clock(clock)),
         listen=socket,

@@ -5,6 +5,7 @@ Kafka: AclBinding, AclBindingFilter, AclOperation, ResourceType, PatternType, Ac
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple, Self
 
@@ -13,6 +14,7 @@ from rejoin.protocol.messages.security.acls import (
     DeleteAclsFilter,
     DeleteAclsMatchingAcl,
     DescribeAclsRequest,
+    DescribeAclsResource,
 )
 
 CLUSTER_NAME: Final = "kafka-cluster"
@@ -134,6 +136,23 @@ class AclBinding(NamedTuple):
             operation=self.operation,
             permission_type=self.permission,
         )
+
+    @classmethod
+    def described(cls, resources: Iterable[DescribeAclsResource]) -> list[Self]:
+        """The ACLs that a DescribeAcls lists."""
+        return [
+            cls(
+                acl.principal,
+                AclOperation(acl.operation),
+                AclResource(resource.resource_type),
+                resource.resource_name,
+                Permission(acl.permission_type),
+                acl.host,
+                PatternType(resource.pattern_type),
+            )
+            for resource in resources
+            for acl in resource.acls
+        ]
 
     @classmethod
     def deleted(cls, acl: DeleteAclsMatchingAcl) -> Self:

@@ -38,7 +38,7 @@ PLAYED_BY: Final = {
     "docs/testing.md": [
         "tests/docs/test_testing.py",
         *["tests/docs/test_python.py"] * 2,
-        *["tests/docs/test_testing_tables.py"] * 3,
+        *["tests/docs/test_testing_tables.py"] * 4,
     ],
     "docs/transactions.md": ["tests/docs/test_python.py"],
 }

@@ -247,6 +247,7 @@ MAY_IMPORT = {
         "coordinator.config",
         "coordinator.pending_reply",
         "coordinator.service",
+        "coordinator.settings.security",
         "coordinator.storage",
     ),
     "coordinator.testing.results": ("coordinator.control.errors",),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from rejoin.coordinator.control.access.principals import GivenPrincipals
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.fault_injection.faults import Fault, Faults, SomeEntries
 from rejoin.coordinator.control.fault_injection.faulty_delivery import FaultyDelivery, with_wrong_value
@@ -63,10 +64,13 @@ class HeldReply(PendingReply):
 class FaultInjector:
     """Every request passes it. Without rules it only keeps the clock up to date."""
 
-    def __init__(self, clock: VirtualClock, faults: Faults, recorder: StepRecorder) -> None:
+    def __init__(
+        self, clock: VirtualClock, faults: Faults, recorder: StepRecorder, principals: GivenPrincipals
+    ) -> None:
         self._clock = clock
         self._faults = faults
         self._recorder = recorder
+        self._principals = principals
         self._holding: set[asyncio.Future[None]] = set()
         self._sleeping = 0
         self._stopped = False
@@ -76,6 +80,7 @@ class FaultInjector:
     def submit_to(self, runtime: RequestTarget, request: Request, context: Context) -> PendingReply:
         """Hand in a request at a broker, unless a rule says otherwise."""
         self._clock.catch_up()
+        context = self._principals.applied(context)
         match = self._faults.match(request, context, runtime.broker.node_id, runtime.node.topic_named)
         if match is None:
             return self._submit(runtime, request, context)

@@ -51,7 +51,7 @@ class ClientRates:
         self._ctx = ctx
         self._limits = ctx.security.client_quotas.limits
         settings = ctx.settings
-        self._principals = ClientPrincipals(settings.emulator_principals)
+        self._principals = ClientPrincipals.of_setting(settings.emulator_principals)
         self._samples = settings.quota_window_num
         self._window_ms = settings.quota_window_size_seconds * 1_000
         self._bucket_samples = settings.controller_quota_window_num

@@ -43,7 +43,8 @@ class Authorizer:
         """Whether ACLs are kept and enforced."""
         self.allows_everything = not self._denials and not self.has_acls
         self._super_users = frozenset(filter(None, map(str.strip, settings.super_users.split(";"))))
-        self._principals = ClientPrincipals(settings.emulator_principals) if settings.emulator_principals else None
+        text = settings.emulator_principals
+        self._principals = ClientPrincipals.of_setting(text) if text else None
         self._without_acl = settings.allow_everyone_if_no_acl_found
         self._decisions = acls.decisions
 

@@ -72,7 +72,7 @@ def test_an_example_without_a_coordinator_says_so_in_one_line(language: str, unu
 
 def test_with_pytest_and_real_consumers() -> None:
     examples = sorted(map(str, EXAMPLES.glob("test_*.py")))
-    assert len(examples) == 7, "one for each of four clients, transactions, the virtual clock, and a poison message"
+    assert len(examples) == 8, "four clients, transactions, ACLs, the virtual clock, and a poison message"
     command = [sys.executable, "-m", "pytest", *examples, "-p", "no:cacheprovider"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=ROOT)
     assert ended.returncode == 0, ended.stdout

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from rejoin.coordinator.testing.pytest_plugin import OPTIONS
 from rejoin.transcript.player import play
 
 pytest_plugins = ("pytester",)
@@ -264,7 +265,7 @@ def test_under_xdist_each_test_has_its_own(project: pytest.Pytester) -> None:
 def test_a_marker_that_makes_no_sense_is_reported(run: Run) -> None:
     assert run.outcomes["test_misspelt"] == "ERROR"
     report = run.reports["test_misspelt"]
-    matcher(report).fnmatch_lines(["*expected clock, topics, settings, socket, brokers, by name; not clok*"])
+    matcher(report).fnmatch_lines([f"*expected {', '.join(OPTIONS)}, by name; not clok*"])
     for each in (report, run.reports["test_wrong_setting"]):
         assert "During handling" not in each
         assert each.count("@pytest.mark.group_coordinator: ") == 1

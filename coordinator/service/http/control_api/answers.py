@@ -153,6 +153,24 @@ class GroupConfigsAnswer(ControlAnswer):
     configs: dict[str, str | None]
 
 
+class PrincipalsAnswer(ControlAnswer):
+    """The principals that clients were given, by client id."""
+
+    principals: dict[str, str]
+
+
+class AclsAnswer(ControlAnswer):
+    """All ACLs, as ``User:alice:READ:topic=orders``."""
+
+    acls: list[str]
+
+
+class QuotasAnswer(ControlAnswer):
+    """All entities with their limits, as ``user=alice producer_byte_rate=1000``."""
+
+    quotas: list[str]
+
+
 class ShareStateAnswer(ControlAnswer):
     """A share-partition; null before a member fetches from it."""
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.service.http.control_api.access import ACCESS
 from rejoin.coordinator.service.http.control_api.addresses import ADDRESSES
 from rejoin.coordinator.service.http.control_api.answers import (
     DescriptionAnswer,
@@ -41,6 +42,7 @@ OPERATIONS: Final = (
     *GROUPS,
     *SHARE_GROUPS,
     *STREAMS_GROUPS,
+    *ACCESS,
     *ADDRESSES,
     *BROKERS,
     *TOPICS,

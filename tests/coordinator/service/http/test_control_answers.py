@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from rejoin.coordinator.service.http.control_api.answers import answer_schemas
 from rejoin.coordinator.service.http.control_api.operation import TextAnswer
 from rejoin.coordinator.service.http.control_api.operations import OPERATIONS
+from rejoin.coordinator.settings.security import STANDARD_AUTHORIZER
 from rejoin.coordinator.testing import GroupCoordinator, running
 from tests.coordinator.control.samples import GROUP, OF_CONSUMER_GROUPS, beat, parse, sample, stable
 from tests.coordinator.testing.share_member import GROUP as SHARE_GROUP
@@ -68,6 +69,13 @@ ONE_BROKER: list[tuple[str, dict[str, Any]]] = [
     ("POST /control/clock", {"advance_ms": 700_000}),
     ("POST /control/partitions/resign", {"group": GROUP}),
     ("POST /control/partitions/elect", {"group": GROUP}),
+    ("POST /control/principals", {"client": "billing*", "principal": "User:billing"}),
+    ("GET /control/principals", {}),
+    ("POST /control/acls", {"create": "User:billing:READ:topic=orders", "delete": ["deny User:eve:ALL:group=*"]}),
+    ("GET /control/acls", {}),
+    ("POST /control/quotas", {"quotas": "user=billing producer_byte_rate=1000"}),
+    ("GET /control/quotas", {}),
+    ("DELETE /control/principals", {}),
     ("POST /control/reset", {}),
 ]
 SEVERAL_BROKERS: list[tuple[str, dict[str, Any]]] = [
@@ -85,6 +93,7 @@ SEVERAL_BROKERS: list[tuple[str, dict[str, Any]]] = [
     ("POST /control/clock", {"advance_ms": 1_000}),
     ("POST /control/partitions/elect-preferred", {}),
 ]
+WITH_ACLS = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
 ANSWERS = {f"{each.method} {each.path}": each.answer for each in OPERATIONS}
 
 
@@ -120,7 +129,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def test_answers_of_one_broker_are_as_described(session: aiohttp.ClientSession) -> None:
-    async with running(clock="virtual", topics={"orders": 3}, settings=AT_ONCE) as coordinator:
+    async with running(clock="virtual", topics={"orders": 3}, settings=AT_ONCE | WITH_ACLS) as coordinator:
         member_id = await stable(coordinator)
         await coordinator.call(sample("OffsetCommit", member_id))
         await coordinator.add_fault(keys="Heartbeat", error="NOT_COORDINATOR")

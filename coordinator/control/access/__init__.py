@@ -1,0 +1,1 @@
+"""Who may do what, and how fast: principals, ACLs and quotas that a test sets."""

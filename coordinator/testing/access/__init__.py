@@ -1,0 +1,1 @@
+"""Principals, ACLs and quotas of a test: those of its start, and the methods that change them."""
