@@ -141,11 +141,11 @@ class _LatePolls:
             event for event in history.events if event.event == "commit_refused" and event.member_id in gone
         ]
 
-        clients = {each.client_id for each in (*ended, *timed_out) if each.client_id}
+        clients = {each.client_id for each in ended} | {each.client_id for each in timed_out}
         reports = [
             each
             for each in history.events
-            if each.event == "client_metrics_reported" and (each.member_id in gone or each.client_id in clients)
+            if each.event == "client_metrics_reported" and (each.member_id in gone or (each.client_id and each.client_id in clients))
         ]
         self.measured_ms = max((_measured_ms(each) for each in reports), default=0)
         """The longest time between two polls, as one of the consumers measured it; 0 where that is within the limit."""
