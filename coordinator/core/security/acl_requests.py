@@ -71,7 +71,7 @@ class AclRequests:
     def describe_acls(self, token: Token, request: DescribeAclsRequest, context: Context) -> None:
         if not self._refuse(token, request, context):
             selected = filter(_filter(request).matches, self._ctx.security.acls.ids)
-            self._ctx.reply(token, DescribeAclsResponse(resources=_by_pattern(selected)))
+            self._ctx.reply(token, DescribeAclsResponse(error_message="", resources=_by_pattern(selected)))
 
     def delete_acls(self, token: Token, request: DeleteAclsRequest, context: Context) -> None:
         if not self._refuse(token, request, context):
