@@ -12,6 +12,8 @@ from rejoin.coordinator.core.effects import (
     Append,
     AppendTopics,
     DeleteLog,
+    FollowLog,
+    HighWatermarkMoved,
     ReadLog,
     Reply,
     ResolveRegexes,
@@ -40,7 +42,8 @@ from tests.docs.texts import TEXTS
 
 [LOOP] = re.findall(r"```python\n(def drive\(.*?)```", TEXTS["ARCHITECTURE.md"], re.DOTALL)
 OFFSETS = TopicPartition("__consumer_offsets", 0)
-EFFECTS = (Reply, Append, ReadLog, DeleteLog, ResolveRegexes, SendRequest, AppendTopics, AlterPartition)
+OF_CLUSTERS = (AlterPartition, FollowLog, HighWatermarkMoved)
+EFFECTS = (Reply, Append, ReadLog, DeleteLog, ResolveRegexes, SendRequest, AppendTopics, *OF_CLUSTERS)
 
 
 class Log:
@@ -56,7 +59,7 @@ class Log:
 class Cluster:
     """No other node is to be reached."""
 
-    def carry_out(self, effect: SendRequest | AppendTopics | AlterPartition, inbox: deque[Any]) -> None:
+    def carry_out(self, effect: Any, inbox: deque[Any]) -> None:
         assert isinstance(effect, SendRequest), "this node has neither a topics log nor a controller"
         inbox.append(NodeAnswered(effect.send_id, None))
 

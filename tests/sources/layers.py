@@ -205,6 +205,7 @@ MAY_IMPORT = {
     ),
     "coordinator.control.evidence": ("journal", "transcript", "coordinator.control", "coordinator.config"),
     "coordinator.service": SERVICE,
+    "coordinator.service.kafka.connection_limits": (*SERVICE, "coordinator.settings.listeners"),
     # Brokers in one process are made of all that a service is made of.
     "coordinator.in_process_brokers": (
         *SERVICE,

@@ -27,8 +27,8 @@ MOST_ADDRESSES: Final = 10_000
 """Rates of addresses that are kept; with more, the one that has not connected for the longest time goes first."""
 
 
-class Verdict(Enum):
-    """What becomes of a new connection."""
+class ConnectionFate(Enum):
+    """The fate of a new connection."""
 
     ACCEPTED = auto()
     WAITS = auto()
@@ -36,15 +36,15 @@ class Verdict(Enum):
     CLOSED_LATER = auto()
 
 
-class Admission(NamedTuple):
-    """A verdict; with a time where it ends a wait, and the reason where the connection ends."""
+class ConnectionDecision(NamedTuple):
+    """A fate; with a time where it ends a wait, and the reason where the connection ends."""
 
-    verdict: Verdict
+    fate: ConnectionFate
     seconds: float = 0.0
     reason: str = ""
 
 
-_ACCEPTED: Final = Admission(Verdict.ACCEPTED)
+_ACCEPTED: Final = ConnectionDecision(ConnectionFate.ACCEPTED)
 
 
 class ConnectionLimits:
@@ -66,25 +66,25 @@ class ConnectionLimits:
         self._is_counted = False
         """Whether the connection that is decided about counts in the rate of all."""
 
-    def admit(self, address: str, now: float) -> Admission:
+    def admit(self, address: str, now: float) -> ConnectionDecision:
         """Decide about the connection that has waited longest, or has just come. It counts if it is accepted."""
         # Kafka: waitForConnectionSlot, recordIpConnectionMaybeThrottle, and only then the limit of the address.
         if self._creation_rate != UNLIMITED and not self._is_counted:
             self._is_counted = True
             self._not_before = now + self._throttle_seconds(self._created, self._creation_rate, now, keeps=True)
         if now < self._not_before:
-            return Admission(Verdict.WAITS, self._not_before - now)
+            return ConnectionDecision(ConnectionFate.WAITS, self._not_before - now)
         if self._total >= self._most:
-            return Admission(Verdict.WAITS)
+            return ConnectionDecision(ConnectionFate.WAITS)
         self._is_counted = False
         limit = self._rate_of(address)
         if limit is not None and (throttle := self._throttle_seconds(self._created_of(address), limit, now)):
             reason = f"connection_creation_rate: more than {limit:g} a second from this address"
-            return Admission(Verdict.CLOSED_LATER, throttle, reason)
+            return ConnectionDecision(ConnectionFate.CLOSED_LATER, throttle, reason)
         most = self._overrides.get(address, self._most_of_address)
         if self._by_address[address] >= most:
             reason = f"max.connections.per.ip: {most} are open from this address already"
-            return Admission(Verdict.CLOSED, reason=reason)
+            return ConnectionDecision(ConnectionFate.CLOSED, reason=reason)
         self._total += 1
         self._by_address[address] += 1
         return _ACCEPTED

@@ -21,7 +21,7 @@ from rejoin.coordinator.service.arrivals import Arrivals, close_servers
 from rejoin.coordinator.service.defaults import BACKLOG
 from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.kafka.connection import KafkaConnection
-from rejoin.coordinator.service.kafka.connection_limits import ConnectionLimits, Limits, Verdict
+from rejoin.coordinator.service.kafka.connection_limits import ConnectionFate, ConnectionLimits, Limits
 from rejoin.coordinator.service.kafka.outgoing import UnsentBytes
 from rejoin.coordinator.service.kafka.requests import NotServed, RequestReader
 from rejoin.coordinator.service.logs import LoggedReasons, client_name
@@ -199,20 +199,20 @@ class KafkaListener:
             self._room = None
         while self._waiting:
             connection = next(iter(self._waiting))
-            verdict, seconds, reason = self._limits.admit(connection.client_host, self.loop.time())
-            if verdict is Verdict.WAITS:
+            fate, seconds, reason = self._limits.admit(connection.client_host, self.loop.time())
+            if fate is ConnectionFate.WAITS:
                 if seconds:
                     self._room = self.loop.call_later(seconds, self._admit)
                 return
             del self._waiting[connection]
-            match verdict:
-                case Verdict.ACCEPTED:
+            match fate:
+                case ConnectionFate.ACCEPTED:
                     self.connections.add(connection)
                     connection.release()
-                case Verdict.CLOSED:
+                case ConnectionFate.CLOSED:
                     self._refuse(connection, reason)
                     connection.close()
-                case Verdict.CLOSED_LATER:
+                case ConnectionFate.CLOSED_LATER:
                     self._refuse(connection, reason)
                     self._throttled.add(connection)
                     self.loop.call_later(seconds, connection.close)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.security.client_quotas import CONNECTION_CREATION_RATE, IP
-from rejoin.coordinator.service.kafka.connection_limits import ConnectionLimits, Limits, Verdict
+from rejoin.coordinator.service.kafka.connection_limits import ConnectionFate, ConnectionLimits, Limits
 from rejoin.coordinator.settings.listeners import connections_by_address
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "connections.jsonl"
@@ -28,8 +28,8 @@ def limits(quotas: Limits | None = None, **settings: Any) -> ConnectionLimits:
 
 def outcomes(connections: ConnectionLimits, count: int, now: float, address: str = SLOW) -> list[str]:
     """As the recording names them: who is closed later waits at first."""
-    names = {Verdict.ACCEPTED: "answered", Verdict.CLOSED: "closed"}
-    return [names.get(connections.admit(address, now).verdict, "waits") for _ in range(count)]
+    names = {ConnectionFate.ACCEPTED: "answered", ConnectionFate.CLOSED: "closed"}
+    return [names.get(connections.admit(address, now).fate, "waits") for _ in range(count)]
 
 
 def test_above_the_limit_of_all_one_waits_until_another_is_closed() -> None:
@@ -55,7 +55,7 @@ def test_above_the_rate_of_an_address_one_is_closed_after_a_while(name: str | No
     connections = limits({((IP, name),): {CONNECTION_CREATION_RATE: 1.0}})
     assert Counter(outcomes(connections, 16, 100.0)) == Counter(seen["first burst"])
     refused = connections.admit(SLOW, 100.0)
-    assert (refused.verdict, refused.seconds) == (Verdict.CLOSED_LATER, 1.0), "no longer than a window"
+    assert (refused.fate, refused.seconds) == (ConnectionFate.CLOSED_LATER, 1.0), "no longer than a window"
     # Who was refused does not count, or the rate would never fall.
     assert outcomes(connections, 1, 102.5) == ["waits"]
     assert outcomes(connections, 1, 111.5) == ["answered"]
@@ -69,10 +69,10 @@ def test_above_the_rate_of_all_they_are_accepted_one_after_the_other() -> None:
     now = 100.0
     while len(accepted_at) < 60:
         admission = connections.admit("127.0.0.1", now)
-        if admission.verdict is Verdict.ACCEPTED:
+        if admission.fate is ConnectionFate.ACCEPTED:
             accepted_at.append(round(now - 100.0, 1))
         else:
-            assert admission.verdict is Verdict.WAITS
+            assert admission.fate is ConnectionFate.WAITS
             assert 0 < admission.seconds <= 1.0
             now += admission.seconds
     at_once = accepted_at.count(0.0)
