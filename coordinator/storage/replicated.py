@@ -52,6 +52,7 @@ class _ReplicatedPartition:
                 self.behind[broker] = 0
         self.behind = {broker: end for broker, end in self.behind.items() if broker in replicas}
         self.replicas = replicas
+
     def high_watermark_at(self, broker: int) -> int:
         """The high watermark as a follower knows it."""
         return min(self.watermarks_behind.get(broker, self.high_watermark), self.end_of(broker))
@@ -126,7 +127,9 @@ class ReplicatedLogs:
             found.place(replicas)
             found.watermarks_behind.pop(leader, None)
         found.epoch, found.leader, found.replicas = epoch, leader, replicas
-        found.followed = {broker: end for broker, end in found.followed.items() if broker != leader}
+        found.followed = {
+            broker: end for broker, end in found.followed.items() if broker != leader and broker in replicas
+        }
         for broker in found.followed:
             self._give(partition, found, broker, whole=True)
 
