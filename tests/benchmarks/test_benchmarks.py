@@ -25,7 +25,7 @@ TINY: dict[str, dict[str, Any]] = {
     "kafka.codec": {"MEMBERS": 2, "PARTITIONS": 3, "SECONDS": 0.001, "ROUNDS": 1},
     "large_requests": {"MEMBERS": 3, "PARTITIONS": 4, "COMMITS": 5, "NAMES": 4, "ROUNDS": 1},
     "start_up": {"ROUNDS": 1, "PROCESSES": 1, "COMPARED": 1, "HELP": ("why",), "HELP_ROUNDS": 1, "WARM_UP": 0}
-    | {"AT_MOST": 1_000.0},
+    | {"AT_MOST": 1_000.0, "COMPILES": False},
     "simulation": {"HOURS": (1,), "CONSUMERS": 40, "PARTITIONS": 400, "GROUPS": (2, 1), "BARE_STEPS": 1_000}
     | {"BUSY_MINUTES": 1},
     "heartbeats.http": {"ROUNDS": 1, "SECONDS": 0.1},

@@ -32,7 +32,7 @@ from tests import paths
 from tests.journal.few_records import with_few_records
 
 ROOT = paths.ROOT
-SEEDS = int(os.environ.get("REJOIN_IDLE_SEEDS", "6"))
+SEEDS = int(os.environ.get("REJOIN_IDLE_SEEDS", "3"))
 """How many seeds are played with and without skipping; ``make idle-seeds`` plays a thousand."""
 
 

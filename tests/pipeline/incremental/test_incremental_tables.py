@@ -154,23 +154,23 @@ def test_a_stream_that_is_late_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_step_does_not_cost_what_was_before(tmp_path: Path) -> None:
-    """A group that deploys every quarter of an hour: after three hours as much is kept of it as after one."""
+    """A group that deploys every quarter of an hour: after two hours as much is kept of it as after one."""
     lines = (line.decode().rstrip() for line in endless(tmp_path))
     tables = IncrementalTables(tmp_path / "out")
     kept = []
-    for number in range(12):
+    for number in range(8):
         tables.take(read(list(islice(lines, 5_041))), number)
         kept.append(sum(table.num_rows for table in tables.kept.values()))
-    assert max(kept[6:]) <= max(kept[:6])
-    assert tables.count("rebalances") == 12 * 13
+    assert max(kept[4:]) <= max(kept[:4])
+    assert tables.count("rebalances") == 8 * 13
     settled = pq.read_table(tmp_path / "out" / "tables" / "rebalances")
-    assert sorted(settled["number"].to_pylist()) == list(range(1, 12 * 13 + 1))
+    assert sorted(settled["number"].to_pylist()) == list(range(1, 8 * 13 + 1))
 
 
 def test_many_parts_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rejoin.pipeline.incremental.table_files._MOST_PARTS", 2)
     events = events_of(scenario("auto_commit_and_crashes"))
-    steps = cut(events, 16)
+    steps = cut(events, 8)
     removed: list[tuple[Path, bytes]] = []
     unlink = Path.unlink
 

@@ -35,17 +35,24 @@ sys.stdout.write(journal_of(sys.argv[1], 7))
 """
 
 
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the package as the page has it; the first process compiles it for all."""
+    folder = tmp_path_factory.mktemp("shipped")
+    for path in [*modules_from().values(), *data_files()]:
+        target = folder / "rejoin" / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    return folder
+
+
 @pytest.mark.parametrize(
     "name", ["zombie_with_the_same_transactional_id", "coordinator_failover_in_mid_reconciliation"]
 )
-def test_the_shipped_modules_are_all_that_a_scenario_needs(tmp_path: Path, name: str) -> None:
-    for path in [*modules_from().values(), *data_files()]:
-        target = tmp_path / "rejoin" / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
+def test_the_shipped_modules_are_all_that_a_scenario_needs(shipped: Path, name: str) -> None:
     text = with_few_records((GALLERY / f"{name}.yaml").read_text("utf-8"))
     libraries = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    begin = f"import sys; sys.path[:0] = {[str(tmp_path), *libraries]!r}\n"
+    begin = f"import sys; sys.path[:0] = {[str(shipped), *libraries]!r}\n"
     command = [sys.executable, "-I", "-S", "-c", begin + PLAYER, text]  # without -S the installed package is found
     played = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert played == journal_of(text, 7)
