@@ -444,5 +444,15 @@ client-throttling: setup
 client-admin-commands: setup
 	$(RUN) -m conformance.security.admin_tools
 
+# Kafka's tools for elections, reassignments, directories and the quorum on a real Kafka and on Rejoin; some minutes.
+.PHONY: client-cluster-tools
+client-cluster-tools: setup
+	$(RUN) -m conformance.cluster.tools
+
+# What a real Kafka answers to requests about replicas and the quorum, for tests/golden/cluster; a few minutes.
+.PHONY: record-cluster
+record-cluster: setup
+	$(RUN) -m conformance.cluster.record
+
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

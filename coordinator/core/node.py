@@ -48,7 +48,7 @@ from rejoin.coordinator.core.runtime.shard import Shard, ShardState
 from rejoin.coordinator.core.security.delegation_tokens import SweepTimer
 from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
 from rejoin.coordinator.core.share.timers import ShareStateTimer, ShareTimer
-from rejoin.coordinator.core.step_context import NEXT_PART, PartTimer
+from rejoin.coordinator.core.step_context import NEXT_PART, DiskSpace, PartTimer
 from rejoin.coordinator.core.transactions.timers import TransactionTimer
 from rejoin.journal.events.coordinator import CoreFailed
 from rejoin.protocol.errors import ErrorCode
@@ -127,6 +127,10 @@ class Node(NodeViews, NodeQuiescence):
             self._handlers[type(request)](what.token, request, what.context)
         except Exception as problem:
             self._recover(what, problem)
+
+    def measure_disk(self, space: Callable[[], DiskSpace]) -> None:
+        """Let DescribeLogDirs give the sizes of the disk that the logs are on."""
+        self._ctx.disk_space = space
 
     def postpone_timers(self, by_ms: Millis) -> None:
         """The driver's clock has stepped forward by so much: timers keep the time that they had left.

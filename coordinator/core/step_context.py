@@ -38,6 +38,13 @@ class RequestPart(NamedTuple):
     handle: Callable[[], None]
 
 
+class DiskSpace(NamedTuple):
+    """Sizes of a disk, in bytes."""
+
+    total: int
+    usable: int
+
+
 class OwnToken:
     """The token of a node's request to itself. Its response is not an effect."""
 
@@ -50,7 +57,10 @@ class OwnToken:
 class StepContext:
     """The node's hands: everything that decides takes the time from here and leaves its effects here."""
 
-    __slots__ = ("deadlines", "defers_events", "effects", "features", "new_id", "now", "parts", "security", "settings")
+    __slots__ = (
+        *("deadlines", "defers_events", "disk_space", "effects", "features", "new_id", "now", "parts", "security"),
+        "settings",
+    )
 
     def __init__(
         self,
@@ -65,6 +75,8 @@ class StepContext:
         self.features = ClusterFeatures(settings)
         self.security = SecurityState(settings, file_users)
         self.new_id = new_id
+        self.disk_space: Callable[[], DiskSpace] | None = None
+        """The disk that logs are on; none where they are in memory, or in a database elsewhere."""
         self.deadlines = Deadlines()
         self.now: Millis = 0
         self.effects: list[Effect] = []

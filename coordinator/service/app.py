@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
 
 from rejoin.coordinator.core.inputs import ConnectionLost, Context, FetchWaited
 from rejoin.coordinator.core.node import Node
+from rejoin.coordinator.core.step_context import DiskSpace
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.arrivals import Arrivals
 from rejoin.coordinator.service.clock import Clock, ClockFile, SystemClock
@@ -138,6 +141,12 @@ class App:
 
     def new_node(self) -> Node:
         """The core with nothing in memory. Raises ``ValueError`` for settings that it cannot use."""
+        node, data = self._make_node(), self._options.data
+        if data is not None:
+            node.measure_disk(lambda: _space_of(data))
+        return node
+
+    def _make_node(self) -> Node:
         settings, parts = self._options.settings, self._parts
         if self.control is not None:
             return self.control.node if parts is None else self.control.new_node(settings)
@@ -387,3 +396,9 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
         client_quotas=lambda: app.runtime.node.client_quotas,
         is_recorded=bool(app.control),
     )
+
+
+def _space_of(folder: Path) -> DiskSpace:
+    """The sizes of the disk that a folder is on."""
+    usage = shutil.disk_usage(folder)
+    return DiskSpace(usage.total, usage.free)

@@ -14,7 +14,7 @@ from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.shards import CLUSTER_ID, ClusterMetadata
 from rejoin.coordinator.core.security.resources import Resource
-from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.step_context import DiskSpace, StepContext
 from rejoin.coordinator.core.topics.names import TopicError, check_name
 from rejoin.coordinator.core.topics.node_configs import LOG_DIR, MOST_DESCRIBED_PARTITIONS
 from rejoin.coordinator.core.topics.table import INTERNAL_TOPICS
@@ -180,7 +180,12 @@ class DescriptionRequests:
                 found = DescribeLogDirsPartition(partition_index=partition.partition, partition_size=led.log.size)
                 sizes.setdefault(partition.topic, []).append(found)
         topics = (DescribeLogDirsTopic(name=name, partitions=tuple(partitions)) for name, partitions in sizes.items())
-        result = DescribeLogDirsResult(log_dir=LOG_DIR, topics=tuple(topics))
+        # Kafka: -1 stands for a size that is not known.
+        measured = self._ctx.disk_space
+        space = DiskSpace(-1, -1) if measured is None else measured()
+        result = DescribeLogDirsResult(
+            log_dir=LOG_DIR, topics=tuple(topics), total_bytes=space.total, usable_bytes=space.usable
+        )
         self._ctx.reply(token, DescribeLogDirsResponse(results=(result,)))
 
 

@@ -19,6 +19,7 @@ from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.telemetry.subscriptions import check_subscription, of_subscription
+from rejoin.coordinator.core.topics.broker_configs import broker_configs
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.config_entries import (
     ConfigEntry,
@@ -241,7 +242,7 @@ class ConfigRequests:
     def alter_configs(self, token: Token, request: AlterConfigsRequest, context: Context) -> None:
         def decide(resource: AlterConfigsResource) -> Changes:
             self.check_alterable(AlterConfigsRequest, resource, context)
-            return self._replacement(resource)
+            return {} if resource.resource_type == ResourceType.BROKER else self._replacement(resource)
 
         def respond(results: tuple[AlterConfigsResourceResponse, ...]) -> None:
             self.ctx.reply(token, AlterConfigsResponse(responses=results))
@@ -257,7 +258,7 @@ class ConfigRequests:
                 only = request.validate_only
                 self._loggers.alter(resource.resource_name, resource.configs, validate_only=only)
                 return {}
-            return self._alteration(resource)
+            return {} if resource.resource_type == ResourceType.BROKER else self._alteration(resource)
 
         def respond(results: tuple[AlterConfigsResourceResponse, ...]) -> None:
             self.ctx.reply(token, IncrementalAlterConfigsResponse(responses=results))
@@ -279,8 +280,10 @@ class ConfigRequests:
                 self._authorize(api, context, Resource.CLUSTER)
                 if name:
                     self.check_node(name)
-                # Differs: Kafka changes some settings of a running broker.
-                raise TopicError(ErrorCode.INVALID_REQUEST, "settings of a node cannot be changed while it runs")
+                # Differs: Kafka changes some settings of a running broker. Here none is changed: a request that only
+                # takes such changes back has nothing to do.
+                if not all(_is_deletion(config) and not _is_fixed(config.name) for config in resource.configs):
+                    raise TopicError(ErrorCode.INVALID_REQUEST, "settings of a node cannot be changed while it runs")
             case ResourceType.CLIENT_METRICS:
                 _check_given(name, "subscription to client metrics")
                 self._authorize(api, context, Resource.CLUSTER)
@@ -361,6 +364,12 @@ def _check_given(name: str, of: str) -> None:
 
 def _is_deletion(config: object) -> bool:
     return isinstance(config, IncrementallyAlterableConfig) and config.config_operation == AlterOperation.DELETE
+
+
+def _is_fixed(name: str) -> bool:
+    """Whether a broker of Kafka has this setting and never changes it while it runs."""
+    known = broker_configs().get(name)
+    return known is not None and known.read_only
 
 
 def _altered(config: IncrementallyAlterableConfig, current: str | None) -> str | None:

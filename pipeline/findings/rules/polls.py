@@ -145,7 +145,8 @@ class _LatePolls:
         reports = [
             each
             for each in history.events
-            if each.event == "client_metrics_reported" and (each.member_id in gone or (each.client_id and each.client_id in clients))
+            if each.event == "client_metrics_reported"
+            and (each.member_id in gone or (each.client_id and each.client_id in clients))
         ]
         self.measured_ms = max((_measured_ms(each) for each in reports), default=0)
         """The longest time between two polls, as one of the consumers measured it; 0 where that is within the limit."""

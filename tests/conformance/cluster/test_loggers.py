@@ -8,6 +8,9 @@ from typing import Any
 
 from conformance.cluster.logger_probes import logger_steps
 from conformance.cluster.record import LOGGERS
+from conformance.security.acl_probes import Probe
+from conformance.security.acl_sequences import ADMIN
+from rejoin.protocol.errors import ErrorCode
 from tests.conformance.cluster.test_replicas import asked, prepared
 
 MAIN_WORDS = ("log level", "logger", "operation", "ode id")
@@ -30,3 +33,20 @@ def test_every_request_about_loggers_has_the_answer_that_kafka_gave_it() -> None
     driven = prepared()
     for number, ((who, probe), expected) in enumerate(zip(logger_steps(), recorded, strict=True)):
         assert comparable(asked(driven, number, who, probe)) == comparable(expected), (number, who, probe)
+
+
+def test_what_was_never_changed_on_a_broker_can_be_taken_back() -> None:
+    # kafka-reassign-partitions.sh takes its throttles back with every --verify.
+    driven = prepared()
+
+    def altered(number: int, name: str, operation: int) -> int:
+        configs = [{"name": name, "configOperation": operation, "value": None if operation else "5"}]
+        resource = {"resourceType": 4, "resourceName": "1", "configs": configs}
+        probe = Probe("IncrementalAlterConfigs", 1, {"resources": [resource], "validateOnly": False})
+        answer = asked(driven, number, ADMIN, probe)
+        error: int = answer["responses"][0]["errorCode"]
+        return error
+
+    assert altered(1, "leader.replication.throttled.rate", 1) == ErrorCode.NONE
+    assert altered(2, "leader.replication.throttled.rate", 0) == ErrorCode.INVALID_REQUEST
+    assert altered(3, "broker.id", 1) == ErrorCode.INVALID_REQUEST

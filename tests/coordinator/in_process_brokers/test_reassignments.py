@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from rejoin.coordinator.testing import GroupCoordinator
+from rejoin.client import Consumer, Producer, TopicPartition
+from rejoin.coordinator.testing import GroupCoordinator, running
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.replication.describe_quorum import (
     DescribeQuorumPartition,
@@ -22,6 +24,7 @@ from rejoin.protocol.messages.replication.quorum_changes import UnregisterBroker
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from tests.coordinator.in_process_brokers.test_leaders import TOPIC, metadata, produce, three, values
 
+CONSUMER: dict[str, Any] = {"group_id": "g", "auto_offset_reset": "earliest", "fetch_max_wait_ms": 20}
 NONE, NOT_NEEDED = ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED
 
 
@@ -138,6 +141,29 @@ async def test_a_reassignment_is_cancelled() -> None:
         assert await reassign(coordinator, (3,)) is NONE
         assert await reassign(coordinator, (2, 1)) is NONE
         assert await coordinator.partition(TOPIC, 0) == (TOPIC, 0, 1, 3, [2, 1], [2, 1])
+
+
+async def test_a_producer_and_a_consumer_of_a_group_go_on_while_replicas_move() -> None:
+    settings = {"offsets.topic.num.partitions": 1, "group.initial.rebalance.delay.ms": 0}
+    async with running(brokers=3, topics={TOPIC: 1}, settings=settings) as coordinator:
+        to: dict[str, Any] = {"bootstrap_servers": coordinator.bootstrap_servers}
+        async with Producer(**to) as producer, Consumer(**CONSUMER, **to) as consumer:
+            await consumer.subscribe([TOPIC])
+            found: list[bytes | None] = []
+            for replicas, topic in (((2,), TOPIC), ((1,), OFFSETS_TOPIC), ((3, 1), TOPIC)):
+                await producer.send_and_wait(TOPIC, str(len(found)), partition=0)
+                async with asyncio.timeout(20):
+                    while not (read := [record.value for record in await consumer.poll(100)]):
+                        pass
+                found += read
+                await consumer.commit()
+                assert await reassign(coordinator, replicas, topic=topic) is NONE
+            assert found == [b"0", b"1", b"2"]
+            committed = await consumer.committed(TopicPartition(TOPIC, 0))
+        assert committed is not None
+        assert committed.offset == len(found)
+        leaders = [(await coordinator.partition(topic, 0)).leader for topic in (TOPIC, OFFSETS_TOPIC)]
+        assert leaders == [3, 1]
 
 
 async def test_offsets_partitions_move_with_their_groups() -> None:

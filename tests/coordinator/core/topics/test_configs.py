@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen, TopicsChanged
+from rejoin.coordinator.core.step_context import DiskSpace
 from rejoin.coordinator.core.topics.configs import TOPIC_CONFIGS, ConfigError, check, log_config, parsed
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.alter_configs import (
@@ -246,6 +247,10 @@ def test_the_size_of_a_log_is_that_of_its_batches() -> None:
     sent = batch("a", "b")
     driven.produce(sent)
     (everything,) = driven.ask(DescribeLogDirsRequest(topics=None), 5).results
+    assert (everything.total_bytes, everything.usable_bytes) == (-1, -1)
+    driven.node.measure_disk(lambda: DiskSpace(1_000, 400))
+    (measured,) = driven.ask(DescribeLogDirsRequest(topics=None), 4).results
+    assert (measured.total_bytes, measured.usable_bytes) == (1_000, 400)
     assert [(each.name, each.partitions[0].partition_size) for each in everything.topics] == [(TOPIC, len(sent))]
     nowhere = (DescribableLogDirTopic(topic="nowhere", partitions=(0,)),)
     assert driven.ask(DescribeLogDirsRequest(topics=nowhere), 5).results[0].topics == ()
