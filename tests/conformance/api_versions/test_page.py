@@ -15,6 +15,7 @@ from conformance.api_versions.page import (
 from conformance.api_versions.record import ANSWERED, API_VERSIONS, LAST_KEY, STOCK, not_offered
 from rejoin.coordinator.service.kafka.other_apis import OTHER_APIS
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.registry import DEFINED
 
 
 def test_the_page_is_made_from_the_recording() -> None:
@@ -42,5 +43,6 @@ def test_kafka_ends_the_connection_for_every_key_and_version_that_it_does_not_li
 
 def test_apis_that_are_not_offered_have_their_names_in_the_log() -> None:
     names = {int(key): name for key, name in recorded()["names"].items() if int(key) not in own_versions()}
-    assert {key: OTHER_APIS.get(key) for key in names} == names
+    known = OTHER_APIS | {key: api.name for key, api in DEFINED.items()}
+    assert {key: known.get(key) for key in names} == names
     assert max(OTHER_APIS) < LAST_KEY

@@ -7,7 +7,7 @@ import struct
 from conformance.api_versions.page import ONLY_WITH, own_versions, recorded, versions_of
 from conformance.api_versions.record import API_VERSIONS, STOCK, not_offered, refusal
 from rejoin.coordinator.service.kafka.other_apis import OTHER_APIS
-from rejoin.protocol.registry import BY_KEY
+from rejoin.protocol.registry import BY_KEY, DEFINED
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.kafka.frames import api_versions, request
 from tests.coordinator.service.kafka.test_connection import connect, logged
@@ -39,7 +39,7 @@ async def test_each_ends_its_connection_and_is_logged_once_with_the_name_of_the_
 
 
 async def test_keys_of_no_api_end_their_connections_and_share_a_line_of_the_log(serve: Serve) -> None:
-    keys = [key for key, _ in not_offered(own_versions()) if key not in OTHER_APIS.keys() | BY_KEY.keys()]
+    keys = [key for key, _ in not_offered(own_versions()) if key not in OTHER_APIS.keys() | DEFINED.keys()]
     async with logged() as lines:
         node = await serve({"kafka_port": 0})
         for key in [*keys, 32_767, -1]:
