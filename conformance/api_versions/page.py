@@ -90,6 +90,9 @@ def _notes(key: int) -> Iterator[str]:
         further = versions_of(kind).get(key)
         if further != stock:
             yield f"Kafka {_range(further)} {condition}"
+    with_telemetry = offered(with_telemetry=True).get(key)
+    if own is None and with_telemetry is not None:
+        yield f"Rejoin {_range(with_telemetry)} with `emulator.client.telemetry`"
     if key in served_unlisted():
         yield "a stock Kafka answers it all the same"
     if own is None and stock is not None:
