@@ -295,6 +295,11 @@ record-follower-reads: setup
 client-follower-reads: $(CONFORMANCE)/.installed
 	$(RUN) -m conformance.fetching.clients
 
+# kafka-client-metrics.sh on a real Kafka and on Rejoin: it must print the same. It wants Maven and Java; two minutes.
+.PHONY: client-metrics-tool
+client-metrics-tool: setup
+	$(RUN) -m conformance.telemetry.tool
+
 # Changes of a real Kafka's users of SCRAM, and logins after them; writes tests/golden/security/scram.jsonl.gz.
 .PHONY: record-scram
 record-scram: setup
