@@ -63,6 +63,7 @@ class Cluster:
         self.leaders: dict[TopicPartition, NodeActor] = {}
         self.topics: dict[str, TopicLog] = {}
         self.group_settings: dict[str, dict[str, str]] = {}
+        self.access_changes: list[tuple[Request, int]] = []
         """Settings of single groups."""
         self.topics_changed_at: Millis = 0
         """When metadata last changed."""
@@ -246,6 +247,12 @@ class Cluster:
         for node in self.nodes:
             self._ask(node, group_configuration(group_id, settings), 1)
 
+    def change_access(self, request: Request, version: int) -> None:
+        """Change ACLs or quotas on all nodes; a node that starts later gets the changes in their order."""
+        self.access_changes.append((request, version))
+        for node in self.nodes:
+            self._ask(node, request, version)
+
     def _ask(self, node: NodeActor, request: Request, version: int) -> None:
         if node.is_up:
             node.hand_in(Received(None, request, Context(version, "operator", by_operator=True)))
@@ -283,6 +290,8 @@ class Cluster:
             self._make_topic(node, topic)
         for group_id, settings in self.group_settings.items():
             self._ask(node, group_configuration(group_id, settings), 1)
+        for request, version in self.access_changes:
+            self._ask(node, request, version)
         self.rejoin(node)
 
     def rejoin(self, node: NodeActor) -> None:

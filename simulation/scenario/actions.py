@@ -8,11 +8,13 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from rejoin.simulation.scenario.durations import Duration, Length
 from rejoin.simulation.scenario.fields import (
+    Acls,
     Assignors,
     GroupSettings,
     Names,
     NamesOrNone,
     Part,
+    Quotas,
     SettingsByName,
     names_of,
 )
@@ -185,6 +187,19 @@ class ConfigureGroup(Part):
     settings: GroupSettings = Field(min_length=1)
 
 
+class ChangeAcls(Part):
+    """An administrator creates and deletes ACLs, as ``deny User:app:READ:group=orders-app``."""
+
+    create: Acls = ()
+    delete: Acls = ()
+
+
+class ChangeQuotas(Part):
+    """An administrator sets or removes limits, as ``client-id=shop producer_byte_rate=1000``."""
+
+    limits: Quotas
+
+
 class GrowTopic(Part):
     """A topic gets more partitions."""
 
@@ -293,6 +308,8 @@ class ScheduledAction(Part):
     restart: RestartNodes | None = None
     outage: StoreOutage | None = None
     configure: ConfigureGroup | None = None
+    acls: ChangeAcls | None = None
+    quotas: ChangeQuotas | None = None
     grow: GrowTopic | None = None
     subscribe: ChangeSubscription | None = None
     enforce: EnforceRebalance | None = None

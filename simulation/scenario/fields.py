@@ -11,6 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from rejoin.client.assignors.registry import assignor_named
 from rejoin.client.workload.processing_time import parse_processing_time
 from rejoin.coordinator.config import Settings
+from rejoin.protocol.security.acl_bindings import AclBinding
+from rejoin.protocol.security.quota_limits import QuotaLimits
 
 _BARE_NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 
@@ -64,6 +66,18 @@ Processing = Annotated[str, BeforeValidator(_processing)]
 Assignors = Annotated[tuple[str, ...], BeforeValidator(_assignors), Field(min_length=1)]
 Names = Annotated[tuple[str, ...], BeforeValidator(names_of), Field(min_length=1)]
 NamesOrNone = Annotated[tuple[str, ...], BeforeValidator(names_of)]
+
+
+def _acls(value: object) -> tuple[str, ...]:
+    return tuple(str(AclBinding.parse(str(text))) for text in names_of(value))
+
+
+def _quotas(value: object) -> tuple[str, ...]:
+    return tuple(str(QuotaLimits.parse(str(text))) for text in names_of(value))
+
+
+Acls = Annotated[tuple[str, ...], BeforeValidator(_acls)]
+Quotas = Annotated[tuple[str, ...], BeforeValidator(_quotas), Field(min_length=1)]
 
 
 class Part(BaseModel):

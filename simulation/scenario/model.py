@@ -18,6 +18,7 @@ from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.units import format_duration
 from rejoin.simulation.scenario.actions import (
     Autoscale,
+    ChangeAcls,
     CutOff,
     DuplicateInstance,
     Failover,
@@ -290,6 +291,8 @@ class Scenario(Part):
             if not name.startswith("node-") or not self.knows(name):
                 problem = f"there is no node {name!r}; there are node-1 to node-{self.coordinator.nodes}, "
                 raise mistake("nodes", problem + "and node-of-GROUP")
+        if isinstance(action, ChangeAcls) and "authorizer.class.name" not in self.coordinator.settings:
+            raise mistake("create", "ACLs need an authorizer; say 'authorizer.class.name' under coordinator.settings")
         if isinstance(action, StoreOutage) and not self.coordinator.lease:
             raise mistake("nodes", "without leases nodes need no store; say 'lease: 9s' under coordinator")
         if isinstance(action, Failover) and action.zombie and self.coordinator.lease:

@@ -18,8 +18,11 @@ from rejoin.simulation.actors.consumers import ConsumerActor
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.actors.misbehaving_client import commit_from_outside, send_stale_heartbeat
 from rejoin.simulation.kernel import Millis
+from rejoin.simulation.scenario.access_actions import change_acls, change_quotas
 from rejoin.simulation.scenario.actions import (
     Autoscale,
+    ChangeAcls,
+    ChangeQuotas,
     ChangeSubscription,
     ConfigureGroup,
     CrashConsumers,
@@ -83,6 +86,8 @@ class ActionRunner:
             MoveLeaders: self.move,
             RestartNodes: self.restart,
             ConfigureGroup: self.configure,
+            ChangeAcls: partial(change_acls, simulation),
+            ChangeQuotas: partial(change_quotas, simulation),
             GrowTopic: self.grow,
             ChangeSubscription: self.subscribe,
             EnforceRebalance: self.enforce,

@@ -1,0 +1,1 @@
+"""Scenarios with ACLs and quotas."""
