@@ -9,9 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Self
 
 from rejoin.protocol.messages.security.client_quotas import QuotaAlteration, QuotaEntityData, QuotaOperation
-
-DEFAULT: Final = "<default>"
-"""Kafka's word for all that have no entry of their own. No user, client id or address can have this name here."""
+from rejoin.protocol.security.names import DEFAULT as DEFAULT
 
 _TYPES: Final = ("user", "client-id", "ip")
 _EXPECTED: Final = "expected ENTITY LIMIT=NUMBER ..., as in user=alice,client-id=app producer_byte_rate=1000000"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rejoin.client.commands.tools.arguments import ArgumentParser, UsageError
-from rejoin.protocol.security.quota_limits import DEFAULT
+from rejoin.protocol.security.names import DEFAULT
 
 ACTIONS: Final = ("--describe", "--alter")
 TYPES: Final = ("users", "clients", "ips")
