@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,20 @@ def test_cases_with_a_name_are_run_alone(monkeypatch: pytest.MonkeyPatch) -> Non
 
     check()
     assert ran == [2, 12]
+
+
+async def test_cases_of_a_coroutine_share_its_loop() -> None:
+    ran = []
+
+    @for_each("number", [1, 2, 3])
+    async def check(number: int) -> None:
+        await asyncio.sleep(0)
+        ran.append(asyncio.get_running_loop())
+        assert number != 2
+
+    with pytest.raises(ExceptionGroup, match="1 of 3 cases"):
+        await check()
+    assert ran == [asyncio.get_running_loop()] * 3
 
 
 @for_each("number", range(5), parts=2)

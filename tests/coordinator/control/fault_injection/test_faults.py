@@ -19,6 +19,7 @@ from rejoin.transcript.player import play
 from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.control.samples import GROUP, beat, joined, parse, sample, stable
 from tests.coordinator.service.helpers import join
+from tests.suite.cases import for_each
 
 
 @pytest.fixture
@@ -400,10 +401,15 @@ FAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("api", [api.name for api in APIS])
 @pytest.mark.parametrize("name", FAULTS)
-async def test_every_fault_on_every_request(coordinator: GroupCoordinator, name: str, api: str) -> None:
+@for_each("api", [api.name for api in APIS])
+async def test_every_fault_on_every_request(name: str, api: str) -> None:
     """No request hangs, the rule counts right, the group stays sound, and what happened can be played."""
+    async with running(clock="virtual", topics={"orders": 3}, socket=False) as coordinator:
+        await assert_requests_end(coordinator, name, api)
+
+
+async def assert_requests_end(coordinator: GroupCoordinator, name: str, api: str) -> None:
     member_id = await stable(coordinator)
     other = await joined(coordinator, client_id="other")
     fault = await coordinator.add_fault(keys=api, count=2, **FAULTS[name])
