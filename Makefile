@@ -232,7 +232,7 @@ bank: setup
 
 # Three coordinators on one PostgreSQL; each failure, and how long groups had no coordinator.
 failover: setup
-	$(RUN) -m pytest tests/coordinator/leadership/test_failures.py -s
+	REJOIN_FAILURES=all $(RUN) -m pytest tests/coordinator/leadership/test_failures.py -s
 
 # Three brokers in one process under each Python client, and how long each failure takes until all is well again.
 client-failover: setup

@@ -26,7 +26,7 @@ from tests.coordinator.durability.bank import CALM, ORDERS, PARTITIONS, partitio
 from tests.coordinator.durability.producers import COMING_BACK, servers
 from tests.coordinator.durability.service import PATIENCE, Service, stop_all
 
-ROUNDS = int(os.environ.get("REJOIN_BANK_ROUNDS", "4"))
+ROUNDS = int(os.environ.get("REJOIN_BANK_ROUNDS", "2"))
 SEED = int(os.environ.get("REJOIN_KILL_SEED", "1"))
 CLERKS, ACCOUNTS = 4, 10
 ORDERS_A_ROUND = 20

@@ -19,7 +19,7 @@ from tests.coordinator.durability.producers import FollowingConsumer, NumberingP
 from tests.coordinator.durability.service import PATIENCE, Service, stop_all
 
 GIVEN = os.environ.get("REJOIN_KILL_PRODUCE_ROUNDS")
-ROUNDS = int(GIVEN or "4")
+ROUNDS = int(GIVEN or "2")
 SEED = int(os.environ.get("REJOIN_KILL_SEED", "1"))
 TOPIC, PARTITIONS = "orders", 3
 SETTINGS = {
