@@ -7,7 +7,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 # The tests start hundreds of processes. Without compiled modules each of them takes twice the CPU to start.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer search-share search-streams idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-share kill-transform bank failover client-failover record record-members record-security record-telemetry record-client-logs incident conform conform-mutations clients client-logins clean
+.PHONY: setup test check quick lint demo bench bench-long bench-day bench-protocols search search-failovers search-producers search-transactions search-consumer search-share search-streams idle-seeds table-seeds step-seeds incident-seeds fuzz fuzz-frames same-bytes executors kill kill-produce kill-share kill-transform kill-watch bank failover client-failover record record-members record-security record-telemetry record-client-logs incident conform conform-mutations clients client-logins clean
 
 setup: $(VENV)/.installed
 
@@ -225,6 +225,10 @@ kill-share: setup
 # kill -9 of processes that consume, transform and produce: each input becomes one record.
 kill-transform: setup
 	REJOIN_KILL_TRANSFORM_ROUNDS=$(ROUNDS) REJOIN_KILL_SEED=$(SEED) $(RUN) -m pytest tests/coordinator/durability/test_kill_transform.py
+
+# kill -9 of a process that takes in a stream, between a batch's writing and its commit.
+kill-watch: setup
+	REJOIN_KILL_WATCH=1 $(RUN) -m pytest tests/pipeline/watch/test_streaming.py -k between_write_and_commit
 
 # Transfers in transactions while processes and brokers are killed: each is booked once and whole.
 bank: setup

@@ -67,7 +67,8 @@ class NumberingProducer(threading.Thread):
                 value = str(self.sent).encode()
                 self._producer.produce(self.topic, value, partition=self.partition, on_delivery=self._delivered)
                 self.sent += 1
-            self._producer.poll(self._pause_s)
+            self._producer.poll(0)
+            self._stopped.wait(self._pause_s)
         if self._producer.flush(PATIENCE):
             self.problems.append("records were neither acknowledged nor refused")
 

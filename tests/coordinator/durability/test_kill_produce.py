@@ -74,7 +74,7 @@ def test_the_node_that_is_left_serves_all_that_was_acknowledged(tmp_path: Path, 
     for node in nodes:
         node.start()
     ports = [node.kafka_port for node in nodes]
-    producers = [NumberingProducer(ports, TOPIC, number, in_flight=1) for number in range(PARTITIONS)]
+    producers = [NumberingProducer(ports, TOPIC, number, pause_s=0.01, in_flight=1) for number in range(PARTITIONS)]
     try:
         for producer in producers:
             producer.start()

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +90,13 @@ def rows(table: DataFrame | pa.Table, *columns: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in chosen.to_pylist()), key=repr)
 
 
-def killed(lines: DataFrame, store: WatchStore) -> None:
-    """Take in lines and make tables; die in the second batch, which is written and not committed."""
+def cut_short(lines: DataFrame, store: WatchStore, end: Callable[[], None]) -> None:
+    """Take in lines and make tables; end in the second batch, which is written and not committed."""
 
     def after_write(number: int) -> None:
         if number == 1:
             made(store)
-            os.kill(os.getpid(), signal.SIGKILL)
+            end()
 
     keep_events(lines, store, after_write=after_write).awaitTermination()
 
@@ -115,7 +116,8 @@ def main() -> None:
         gateway = SparkContext._gateway
         assert gateway is not None
         print(gateway.proc.pid, flush=True)
-        killed(lines_of_journals(spark, [folder], max_files=8), WatchStore(out))
+        lines = lines_of_journals(spark, [folder], max_files=8)
+        cut_short(lines, WatchStore(out), lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 if __name__ == "__main__":

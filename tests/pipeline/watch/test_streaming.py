@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from rejoin.journal.events.base import Event
@@ -30,7 +32,10 @@ from rejoin.simulation.scenario.reading import scenario_from
 from tests.coordinator.service.helpers import START
 from tests.pipeline import quick
 from tests.pipeline.watch.services import serving
-from tests.pipeline.watch.streams import SCENARIO, journal, made, of_batch, of_stream, rows
+from tests.pipeline.watch.streams import SCENARIO, cut_short, journal, made, of_batch, of_stream, rows
+
+KILLS = bool(os.environ.get("REJOIN_KILL_WATCH"))
+"""Whether a process is killed in the middle of a batch, as ``make kill-watch`` has it. Else its query fails there."""
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -81,7 +86,21 @@ def test_segments_are_taken_in_as_they_are_closed(spark: SparkSession, tmp_path:
     assert assert_same_tables(spark, store, growing) == {"not-json", "repeated", "encoding", "version", "half-line"}
 
 
-def interrupted(folder: Path, out: Path) -> None:
+class Ended(Exception):
+    """In place of the end of a process."""
+
+
+def failed(spark: SparkSession, folder: Path, store: WatchStore) -> None:
+    """Take in a folder by a query that fails as it has written batches."""
+
+    def end() -> None:
+        raise Ended("a batch is written")
+
+    with pytest.raises(StreamingQueryException, match="a batch is written"):
+        cut_short(lines_of_journals(spark, [folder], max_files=8), store, end)
+
+
+def killed(folder: Path, out: Path) -> None:
     """Take in a folder in a process that is killed as it has written batches, and wait until its JVM is gone, too."""
     environment = {**quick.environment(out.parent), "TMPDIR": str(out.parent)}
     command = [sys.executable, "-m", "tests.pipeline.watch.streams", str(folder), str(out)]
@@ -98,13 +117,16 @@ def is_gone(process: int) -> bool:
         return True
 
 
-def test_a_kill_between_write_and_commit_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_end_between_write_and_commit_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     parts = journal(tmp_path / "journal")
     folder, store = tmp_path / "some", WatchStore(tmp_path / "out")
     folder.mkdir()
     for part in parts[: len(parts) // 2]:
         shutil.copy2(part, folder / part.name)
-    interrupted(folder, store.folder)
+    if KILLS:
+        killed(folder, store.folder)
+    else:
+        failed(spark, folder, store)
     assert store.committed() == 0
     written = store.events / "batch_id=1"
     orphans = set(written.glob("*.parquet"))
