@@ -309,6 +309,12 @@ client-metrics-tool: setup
 record-scram: setup
 	$(RUN) -m conformance.security.record_scram
 
+# Answers of a real Kafka to five principals while their ACLs change; writes tests/golden/security/acls.jsonl.gz, more-acls.jsonl.gz.
+.PHONY: record-acls
+record-acls: setup
+	$(RUN) -m conformance.security.record_acls
+	$(RUN) -m conformance.security.acls.record
+
 # Delegation tokens of a real Kafka, and logins by them; writes tests/golden/security/tokens.jsonl.gz.
 .PHONY: record-tokens
 record-tokens: setup

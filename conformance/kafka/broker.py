@@ -21,7 +21,7 @@ CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 LOGGING: Final = HERE / "log4j2.properties"
 LOGGED_FOLDER: Final = "/var/lib/kafka"
 """Stands in recorded logs for the temporary folder."""
-START_SECONDS: Final = 200.0
+START_SECONDS: Final = 240.0
 STOP_SECONDS: Final = 20.0
 JAVA: Final = ("java", "-Xmx512m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8")
 

@@ -129,7 +129,7 @@ def _automatic() -> Iterator[Step]:
 def _random(random: Random) -> Iterator[Step]:
     for _ in range(STEPS):
         if random.random() < 0.35:
-            yield ADMIN, create(*(_entry(random) for _ in range(random.randint(1, 4))))
+            yield ADMIN, create(*(random_entry(random) for _ in range(random.randint(1, 4))))
         elif random.random() < 0.15:
             wanted = random.choice(
                 (
@@ -145,7 +145,8 @@ def _random(random: Random) -> Iterator[Step]:
             yield who, random.choice(probes(random.choice(NAMES)))
 
 
-def _entry(random: Random) -> dict[str, Any]:
+def random_entry(random: Random) -> dict[str, Any]:
+    """An entry of CreateAcls for one of the principals or all of them."""
     kind = random.choice(tuple(_RESOURCES))
     name = random.choice(_RESOURCES[kind])
     return creation(

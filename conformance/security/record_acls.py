@@ -90,7 +90,7 @@ def settings() -> dict[str, str]:
     }
 
 
-async def _settle(admin: Login, cluster_acls: int) -> int:
+async def settle(admin: Login, cluster_acls: int) -> int:
     """Wait until the broker's authorizer has all changes: two looks in a row are alike."""
     before = -1
     for _ in range(200):
@@ -119,8 +119,8 @@ async def record(path: Path) -> None:
                 answer = await logins[who].ask(probe)
                 answers.append(outcome(answer))
                 if who == ADMIN and probe.api in {"CreateAcls", "DeleteAcls"}:
-                    _follow(known, probe, answer)
-                    await _settle(logins[ADMIN], len(known))
+                    follow(known, probe, answer)
+                    await settle(logins[ADMIN], len(known))
             lines.append({"sequence": name, "answers": answers[1:]})
         for login in logins.values():
             login.close()
@@ -129,7 +129,7 @@ async def record(path: Path) -> None:
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
-def _follow(known: set[str], probe: Probe, answer: Any) -> None:
+def follow(known: set[str], probe: Probe, answer: Any) -> None:
     """Keep the ACLs that there must be."""
     if probe.api == "CreateAcls":
         for entry, result in zip(probe.body["creations"], answer["results"], strict=True):

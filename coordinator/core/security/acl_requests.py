@@ -43,6 +43,9 @@ LONGEST_TEXT: Final = 1_024
 MOST_COMPARISONS: Final = 2_000_000
 """Filters of a DeleteAcls times ACLs: one thread serves all clients."""
 
+UNKNOWN: Final = 0
+"""Kafka's number for what has none."""
+
 _RESOURCES: Final = frozenset(each.code for each in Resource)
 _OPERATIONS: Final = frozenset(each.code for each in Operation)
 _PATTERNS: Final = frozenset(PatternType)
@@ -92,7 +95,30 @@ class AclRequests:
         if not self._ctx.security.authorizer.has_acls:
             where = " on the broker" if isinstance(request, DescribeAclsRequest) else "."
             return _Refusal(ErrorCode.SECURITY_DISABLED, f"No Authorizer is configured{where}")
+        numbers = _numbers(request)
+        if UNKNOWN in numbers:
+            # Differs: Kafka closes the connection.
+            return _Refusal(
+                ErrorCode.INVALID_REQUEST, "0 stands for a resource, pattern, operation or permission that is unknown"
+            )
+        if isinstance(request, CreateAclsRequest) and any(map(_is_of_filters, request.creations)):
+            # Kafka: an unexpected exception, so that no entry of the request is added.
+            return _Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "any and match are for filters: no ACL has them")
         return None
+
+
+def _numbers(request: Asked) -> set[int]:
+    """The types, patterns, operations and permissions that a request names."""
+    if isinstance(request, CreateAclsRequest):
+        return {number for each in request.creations for number in _acl(each) if isinstance(number, int)}
+    filters = (request,) if isinstance(request, DescribeAclsRequest) else request.filters
+    return {number for each in filters for number in _filter(each) if isinstance(number, int)}
+
+
+def _is_of_filters(wanted: AclCreation) -> bool:
+    """Whether an entry has a number that only filters may have."""
+    is_any = ANY in {wanted.resource_type, wanted.operation, wanted.permission_type}
+    return is_any or wanted.resource_pattern_type in {PatternType.ANY, PatternType.MATCH}
 
 
 def _by_pattern(acls: Iterable[Acl]) -> tuple[DescribeAclsResource, ...]:

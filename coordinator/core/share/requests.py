@@ -218,6 +218,7 @@ class ShareRequests:
         """Why a partition is not looked at, or ``NONE``."""
         topic = self._logs.named(shared.topic_id)
         if topic is None:
+            # Differs: with an authorizer, Kafka fails inside, and the whole request with UNKNOWN_SERVER_ERROR.
             return ErrorCode.UNKNOWN_TOPIC_ID
         error = self._admission.authorize(request, context, Resource.TOPIC, topic)
         if error is _NONE and not self._logs.exists(topic, shared.partition):

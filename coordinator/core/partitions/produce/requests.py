@@ -24,7 +24,13 @@ from rejoin.coordinator.core.partitions.produce.production import (
     Slot,
     TxnBatch,
 )
-from rejoin.coordinator.core.partitions.produce.validation import ProduceError, find_batch, problem_of_request, validate
+from rejoin.coordinator.core.partitions.produce.validation import (
+    ProduceError,
+    find_batch,
+    is_transactional,
+    problem_of_request,
+    validate,
+)
 from rejoin.coordinator.core.partitions.producer_state import VerificationEntry
 from rejoin.coordinator.core.quotas.client_rates import ClientRates
 from rejoin.coordinator.core.quotas.sizes import size_of_request
@@ -117,6 +123,7 @@ class ProduceRequests:
             slots = [slot for slot in slots if last[slot.name, slot.topic_id, slot.index] is slot]
         production.slots = slots
         found: list[tuple[Slot, BatchHeader]] = []
+        is_refused = False
         for slot in slots:
             try:
                 found.append((slot, self._find_batch(slot, context)))
@@ -127,6 +134,12 @@ class ProduceRequests:
                         each.refuse(of_all)
                     return []
                 slot.refuse(problem)
+                is_refused = is_refused or is_transactional(slot.records)
+        if is_refused and not self._may_use(request.transactional_id, context):
+            # Kafka: the transactional id is looked at before the topics.
+            for each in slots:
+                each.refuse(ProduceError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, by_log=False))
+            return []
         return found
 
     def _find_batch(self, slot: Slot, context: Context) -> BatchHeader:

@@ -28,6 +28,7 @@ from rejoin.protocol.wire.record_batch import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     PRODUCER_ID_END,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     checksum,
     crc_of,
@@ -71,6 +72,13 @@ class ProduceError(Exception):
     records: tuple[RecordError, ...] = ()
     of_request: bool = False
     """Whether no other batch of the request is appended either."""
+
+
+def is_transactional(data: BatchBytes | None) -> bool:
+    """Whether what is to be appended begins with a whole batch of a transaction."""
+    if data is None or len(data) < HEADER_SIZE or data[MAGIC_AT] != MAGIC:
+        return False
+    return bool(data[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT)
 
 
 def find_batch(data: BatchBytes | None, version: int) -> BatchHeader:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rejoin.coordinator.core.inputs import Context, Token
 from rejoin.coordinator.core.runtime.admission import Admission
-from rejoin.coordinator.core.security.resources import Resource
+from rejoin.coordinator.core.security.resources import Operation, Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.transactions.marker_writer import MarkerWriter, TxnMarker
 from rejoin.protocol.errors import ErrorCode
@@ -44,7 +44,11 @@ class WriteTxnMarkersRequests:
         self._admission = admission
 
     def write_markers(self, token: Token, request: WriteTxnMarkersRequest, context: Context) -> None:
-        if not self._admission.allows(WriteTxnMarkersRequest, context, Resource.CLUSTER):
+        # Kafka: a right of administrators is as good as that of brokers (KIP-664).
+        may_alter = self._admission.has_acls and self._admission.allows_operation(
+            Operation.ALTER, context, Resource.CLUSTER
+        )
+        if not (may_alter or self._admission.allows(WriteTxnMarkersRequest, context, Resource.CLUSTER)):
             error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             self._ctx.reply(token, request.error_response(context.api_version, error))
             return

@@ -154,13 +154,9 @@ def test_hosts_are_addresses_or_ranges(host: str, client: str, expected: ErrorCo
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"resource_type": 1},
         {"resource_type": 99},
         {"resource_name": ""},
         {"resource_type": CLUSTER},
-        {"resource_pattern_type": 2},
-        {"operation": 1},
-        {"permission_type": 1},
         {"principal": "alice"},
         {"principal": f"User:{'a' * 2_000}"},
         {"host": ""},
@@ -172,6 +168,23 @@ def test_a_wrong_entry_is_refused_and_the_others_are_stored(wrong: dict[str, Any
     driven = secured()
     assert create(driven, entry(**wrong), entry()) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
     assert listed(driven) == [("g", ALICE)]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "error"),
+    [
+        ({"resource_type": 1}, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ({"resource_pattern_type": 2}, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ({"operation": 1}, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ({"permission_type": 1}, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ({"resource_type": 0}, ErrorCode.INVALID_REQUEST),
+        ({"permission_type": 0}, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_numbers_of_filters_and_of_nothing_refuse_the_whole_request(numbers: dict[str, Any], error: ErrorCode) -> None:
+    driven = secured()
+    assert create(driven, entry(**numbers), entry()) == [error, error]
+    assert listed(driven) == []
 
 
 def test_their_number_is_bounded() -> None:
