@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from conformance.cluster.broker_probes import broker_steps
 from conformance.cluster.logger_probes import logger_steps
 from conformance.cluster.replica_probes import CLUSTER, LOG_DIR, replica_steps
 from conformance.kafka.broker import CLUSTER_ID, LOGGED_FOLDER, Cluster, class_path, kafka_version
@@ -22,10 +23,11 @@ from conformance.security.record_acls import Login, settings
 GOLDEN: Final = Path(__file__).parent.parent.parent / "tests" / "golden" / "cluster"
 REPLICAS: Final = GOLDEN / "replicas.jsonl.gz"
 LOGGERS: Final = GOLDEN / "loggers.jsonl.gz"
+BROKERS: Final = GOLDEN / "brokers.jsonl.gz"
 DENIED: Final = "$denied"
 """Stands for what Kafka says of a request that a principal may not make: it has addresses and objects' hashes."""
 _REFUSED: Final = re.compile(r'Request Request\(processor=(?:\\.|[^"\\])*')
-_SETTLES_SECONDS: Final = 0.15
+_SETTLES_SECONDS: Final = 0.6
 """The broker's own view of settings follows its controller's."""
 
 
@@ -55,7 +57,7 @@ async def play(cluster: Cluster, steps: Iterable[Step], changing: frozenset[str]
         text = json.dumps(answer).replace(folder, LOG_DIR).replace(CLUSTER_ID, CLUSTER)
         text = _REFUSED.sub(DENIED, text)
         answers.append(json.loads(text.replace(str(cluster.data_folder(1).parent), LOGGED_FOLDER)))
-        if probe.api in changing:
+        if probe.api in changing and not probe.body["validateOnly"]:
             await asyncio.sleep(_SETTLES_SECONDS)
     for login in logins.values():
         login.close()
@@ -68,7 +70,7 @@ async def record(chosen: Collection[str]) -> None:
     async with Cluster(await class_path(), 1, settings(), listeners={"SASL": "SASL_PLAINTEXT"}) as cluster:
         await ready(cluster.addresses, dict.fromkeys(TOPICS, 1), 1, 1)
         changing = frozenset({"IncrementalAlterConfigs", "AlterConfigs"})
-        for path, steps in ((REPLICAS, replica_steps), (LOGGERS, logger_steps)):
+        for path, steps in ((REPLICAS, replica_steps), (LOGGERS, logger_steps), (BROKERS, broker_steps)):
             if path.name.partition(".")[0] in chosen:
                 _write(path, await play(cluster, steps(), changing))
 
@@ -81,4 +83,4 @@ def _write(path: Path, answers: list[Any]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(record(sys.argv[1:] or ("replicas", "loggers")))
+    asyncio.run(record(sys.argv[1:] or ("replicas", "loggers", "brokers")))

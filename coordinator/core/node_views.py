@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core import describe
 from rejoin.coordinator.core.groups.group import Group, GroupKind
 from rejoin.coordinator.core.inputs import (
@@ -30,6 +31,11 @@ from rejoin.protocol.types import TopicPartition
 
 class NodeViews(NodeParts):
     """A node as it can be looked at."""
+
+    @property
+    def effective_settings(self) -> Settings:
+        """The settings of the start, with what was changed since."""
+        return self._ctx.settings
 
     @property
     def client_quotas(self) -> Mapping[QuotaEntity, Mapping[str, float]]:

@@ -393,6 +393,7 @@ def _kafka_listener(options: Options, app: App, arrivals: Arrivals | None) -> Ka
         end_wait=end_wait,
         connection_lost=connection_lost,
         stored_credentials=stored_credentials,
+        settings_now=lambda: app.runtime.node.effective_settings,
         client_quotas=lambda: app.runtime.node.client_quotas,
         is_recorded=bool(app.control),
     )

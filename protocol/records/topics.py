@@ -49,10 +49,14 @@ class PartitionData(Struct):
         return found
 
 
-ConfigResource: TypeAlias = Literal[2, 16, 32]
-"""Kind of a resource with settings: a topic, a subscription to client metrics, a group. Kafka: ConfigResource.Type."""
+ConfigResource: TypeAlias = Literal[2, 4, 16, 32]
+"""Kind of a resource with settings: a topic, a broker (or all of them), a subscription to client metrics, a group.
+
+Kafka: ConfigResource.Type.
+"""
 
 TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
 CLIENT_METRICS_RESOURCE: Final = 16
 GROUP_RESOURCE: Final = 32
 

@@ -124,7 +124,7 @@ class ShareAnswers:
 
     def _lock_duration(self, group_id: str) -> int:
         ctx = self._ctx
-        return SharePartitionSettings(group_id, ctx.settings, self._group_configs, ctx.features).lock_duration_ms
+        return SharePartitionSettings(group_id, ctx, self._group_configs, ctx.features).lock_duration_ms
 
     def _hint(
         self,

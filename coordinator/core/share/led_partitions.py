@@ -133,9 +133,7 @@ class LedSharePartitions:
             return led
         partition = found.partition
         assert isinstance(partition, TopicIdPartition), "an offsets partition has no topic id to be fetched by"
-        settings = SharePartitionSettings(
-            key.group_id, self._ctx.settings, self._topics.group_configs, self._ctx.features
-        )
+        settings = SharePartitionSettings(key.group_id, self._ctx, self._topics.group_configs, self._ctx.features)
         self._last_number += 1
         led = self._led[key] = LedSharePartition(
             self._ctx, key, partition, found.leader_epoch, settings, self._last_number

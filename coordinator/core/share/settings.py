@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.cluster.features import SHARE_VERSION, ClusterFeatures
+from rejoin.coordinator.core.groups.modern.group_settings import HasSettings
 from rejoin.coordinator.core.groups.share.group_settings import ShareSettings
 from rejoin.coordinator.core.inputs import Millis
 
@@ -28,13 +28,13 @@ class SharePartitionSettings:
     def __init__(
         self,
         group_id: str,
-        settings: Settings,
+        of: HasSettings,
         configs: Mapping[str, Mapping[str, str]],
         features: ClusterFeatures,
     ) -> None:
-        """``configs`` has the settings that groups have of their own, by group id."""
+        """``of`` has the broker's settings, ``configs`` those that groups have of their own, by group id."""
         self._group_id = group_id
-        self._of = ShareSettings(settings, configs)
+        self._of = ShareSettings(of, configs)
         self._features = features
 
     @property

@@ -16,10 +16,12 @@ from rejoin.coordinator.core.inputs import TopicsChanged, TopicsRecords, TopicsS
 from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.runtime.shard import ShardState
 from rejoin.coordinator.core.step_context import StepContext
+from rejoin.coordinator.core.topics.config_entries import GivenDefaults
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from rejoin.protocol.records.topics import (
+    BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     ConfigData,
@@ -146,6 +148,9 @@ class TopicChanges:
             }
             self._ctx.features.forget_changes()
             self._ctx.security.clear()
+            defaults = self._topics.defaults
+            self._topics.broker_configs.clear()
+            self._brokers_configured(defaults)
             self._topics.lists_offsets_topic = False
             self._topics.client_metrics_configs.clear()
             self._topics.client_metrics_version += 1
@@ -168,6 +173,17 @@ class TopicChanges:
         _set_config(self._topics.group_configs, data)
         self._shards.group_configured(data.resource_name)
 
+    def _set_broker_config(self, data: ConfigData) -> None:
+        """A setting of one broker, or of all of them, is changed."""
+        before = self._topics.defaults
+        self._topics.broker_configs.set(data)
+        self._brokers_configured(before)
+
+    def _brokers_configured(self, before: GivenDefaults) -> None:
+        self._ctx.settings = self._topics.broker_configs.effective
+        if self._topics.defaults != before:
+            self._topics.defaults_changed()
+
     def _set_client_metrics_config(self, data: ConfigData) -> None:
         """A setting of a subscription to metrics is changed; one without any is gone."""
         _set_config(self._topics.client_metrics_configs, data)
@@ -188,6 +204,8 @@ class TopicChanges:
                         changed[name] = changed.get(name, False) or record.data.partition_id == 0
                 case ConfigRecord() if record.data.resource_type == GROUP_RESOURCE:
                     self._set_group_config(record.data)
+                case ConfigRecord() if record.data.resource_type == BROKER_RESOURCE:
+                    self._set_broker_config(record.data)
                 case ConfigRecord() if record.data.resource_type == CLIENT_METRICS_RESOURCE:
                     self._set_client_metrics_config(record.data)
                 case ConfigRecord():

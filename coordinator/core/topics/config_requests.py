@@ -1,6 +1,6 @@
 """Requests about settings: DescribeConfigs, AlterConfigs and IncrementalAlterConfigs.
 
-Settings of topics and groups can be changed; those of a node are as they were at its start.
+Settings of topics, groups and subscriptions can be changed, and those of nodes that Kafka changes while they run.
 
 Kafka: ConfigHelper, ConfigAdminManager, ConfigurationControlManager.
 """
@@ -19,7 +19,8 @@ from rejoin.coordinator.core.runtime.shards import ClusterMetadata
 from rejoin.coordinator.core.security.resources import Resource
 from rejoin.coordinator.core.step_context import StepContext
 from rejoin.coordinator.core.telemetry.subscriptions import check_subscription, of_subscription
-from rejoin.coordinator.core.topics.broker_configs import broker_configs
+from rejoin.coordinator.core.topics.brokers.changes import BrokerChanges, Changes, definition_of
+from rejoin.coordinator.core.topics.brokers.dynamic_configs import ALL_BROKERS
 from rejoin.coordinator.core.topics.changes import TopicChange, TopicChanges
 from rejoin.coordinator.core.topics.config_entries import (
     ConfigEntry,
@@ -30,6 +31,7 @@ from rejoin.coordinator.core.topics.configs import (
     OFFSETS_TOPIC_CONFIGS,
     RATE_CONFIG,
     TOPIC_CONFIGS,
+    ConfigDef,
     ConfigError,
     ConfigType,
     check,
@@ -37,7 +39,7 @@ from rejoin.coordinator.core.topics.configs import (
 )
 from rejoin.coordinator.core.topics.group_configs import check_group, group_definitions, of_group
 from rejoin.coordinator.core.topics.names import TWICE, TopicError, check_name
-from rejoin.coordinator.core.topics.node_configs import of_node
+from rejoin.coordinator.core.topics.node_configs import of_all_nodes, of_node
 from rejoin.coordinator.core.topics.requests import NOT_STORED
 from rejoin.coordinator.core.topics.topics import Topics
 from rejoin.protocol.errors import ErrorCode
@@ -61,15 +63,13 @@ from rejoin.protocol.messages.cluster.describe_configs import (
 )
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC
 from rejoin.protocol.records.topics import (
+    BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     AnyTopicsRecord,
     ConfigResource,
 )
-
-Changes: TypeAlias = dict[str, str | None]
-"""New values by name; none: the default again."""
 
 Entries: TypeAlias = tuple[ConfigEntry, ...]
 AlteredResource: TypeAlias = AlterConfigsResource | IncrementalAlterConfigsResource
@@ -80,7 +80,7 @@ class ResourceType(IntEnum):
     """Kinds of resources with settings. Kafka: ConfigResource.Type."""
 
     TOPIC = TOPIC_RESOURCE
-    BROKER = 4
+    BROKER = BROKER_RESOURCE
     BROKER_LOGGER = 8
     CLIENT_METRICS = CLIENT_METRICS_RESOURCE
     GROUP = GROUP_RESOURCE
@@ -101,6 +101,7 @@ _DENIED: Final = {
     Resource.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
 }
 _KINDS: Final[dict[int, ConfigResource]] = {
+    BROKER_RESOURCE: BROKER_RESOURCE,
     GROUP_RESOURCE: GROUP_RESOURCE,
     CLIENT_METRICS_RESOURCE: CLIENT_METRICS_RESOURCE,
 }
@@ -161,6 +162,7 @@ class ConfigRequests:
         self._admission = admission
         self._group_definitions = group_definitions(ctx.settings)
         self._loggers = BrokerLoggers(ctx.settings.broker_id)
+        self._brokers = BrokerChanges(topics.broker_configs)
 
     # --- describing
 
@@ -200,10 +202,10 @@ class ConfigRequests:
                 return self._entries_of_topic(name)
             case ResourceType.BROKER:
                 self._authorize(DescribeConfigsRequest, context, Resource.CLUSTER)
-                if not name:
-                    return ()  # Kafka: what all brokers share; nothing can be set for all of them here.
+                if name == ALL_BROKERS:
+                    return of_all_nodes(self.topics.broker_configs)
                 self.check_node(name)
-                return of_node(self.ctx.settings, self._cluster.broker(self.ctx.settings.broker_id))
+                return of_node(self.topics.broker_configs, self._cluster.broker(self.ctx.settings.broker_id))
             case ResourceType.BROKER_LOGGER:
                 self._authorize(DescribeConfigsRequest, context, Resource.CLUSTER)
                 self.check_node(name)
@@ -215,7 +217,7 @@ class ConfigRequests:
             case ResourceType.GROUP:
                 self._authorize(DescribeConfigsRequest, context, Resource.GROUP, name)
                 _check_given(name, "group")
-                return of_group(self.ctx.settings, self.topics.group_configs.get(name, {}))
+                return of_group(self.topics.broker_configs, self.topics.group_configs.get(name, {}))
         raise _unsupported(resource.resource_type)
 
     def _entries_of_topic(self, name: str) -> Entries:
@@ -242,7 +244,7 @@ class ConfigRequests:
     def alter_configs(self, token: Token, request: AlterConfigsRequest, context: Context) -> None:
         def decide(resource: AlterConfigsResource) -> Changes:
             self.check_alterable(AlterConfigsRequest, resource, context)
-            return {} if resource.resource_type == ResourceType.BROKER else self._replacement(resource)
+            return self._replacement(resource)
 
         def respond(results: tuple[AlterConfigsResourceResponse, ...]) -> None:
             self.ctx.reply(token, AlterConfigsResponse(responses=results))
@@ -258,7 +260,7 @@ class ConfigRequests:
                 only = request.validate_only
                 self._loggers.alter(resource.resource_name, resource.configs, validate_only=only)
                 return {}
-            return {} if resource.resource_type == ResourceType.BROKER else self._alteration(resource)
+            return self._alteration(resource)
 
         def respond(results: tuple[AlterConfigsResourceResponse, ...]) -> None:
             self.ctx.reply(token, IncrementalAlterConfigsResponse(responses=results))
@@ -278,12 +280,8 @@ class ConfigRequests:
                 self._authorize(api, context, Resource.TOPIC, name)
             case ResourceType.BROKER:
                 self._authorize(api, context, Resource.CLUSTER)
-                if name:
+                if name != ALL_BROKERS:
                     self.check_node(name)
-                # Differs: Kafka changes some settings of a running broker. Here none is changed: a request that only
-                # takes such changes back has nothing to do.
-                if not all(_is_deletion(config) and not _is_fixed(config.name) for config in resource.configs):
-                    raise TopicError(ErrorCode.INVALID_REQUEST, "settings of a node cannot be changed while it runs")
             case ResourceType.CLIENT_METRICS:
                 _check_given(name, "subscription to client metrics")
                 self._authorize(api, context, Resource.CLUSTER)
@@ -299,12 +297,17 @@ class ConfigRequests:
         current = self._current(resource)
         given: Changes = {config.name: config.value for config in resource.configs}
         changes: Changes = {name: None for name in current if name not in given}
-        return self._checked(resource, changes | given)
+        return self._checked(resource, changes | given, replaces=True)
 
     def _alteration(self, resource: IncrementalAlterConfigsResource) -> Changes:
-        # Only settings of topics are lists, whose new value depends on the old one.
-        current = self._current(resource)
-        changes = {config.name: _altered(config, current.get(config.name)) for config in resource.configs}
+        # Only settings of topics and of brokers are lists, whose new value depends on the old one.
+        current, of_broker = self._current(resource), resource.resource_type == ResourceType.BROKER
+        if of_broker and not all(config.config_operation in _OPERATIONS for config in resource.configs):
+            raise TopicError(ErrorCode.INVALID_REQUEST, "an operation is unknown; expected 0, 1, 2 or 3")
+        find = definition_of if of_broker else TOPIC_CONFIGS.get
+        changes = {
+            config.name: _altered(config, current.get(config.name), find(config.name)) for config in resource.configs
+        }
         return self._checked(resource, changes)
 
     def _current(self, resource: AlteredResource) -> Mapping[str, str]:
@@ -313,15 +316,21 @@ class ConfigRequests:
             return self.topics.group_configs.get(name, {})
         if resource.resource_type == ResourceType.CLIENT_METRICS:
             return self.topics.client_metrics_configs.get(name, {})
+        if resource.resource_type == ResourceType.BROKER:
+            return self.topics.broker_configs.of(name)
         topic = self.topics.by_name.get(name)
         return {} if topic is None else topic.configs
 
-    def _checked(self, resource: AlteredResource, changes: Changes) -> Changes:
+    def _checked(self, resource: AlteredResource, changes: Changes, *, replaces: bool = False) -> Changes:
         """The changes that have an effect.
 
         Kafka: ControllerConfigurationValidator looks at names and values, ConfigurationControlManager whether there is
         such a topic, after what it looks for in each change.
         """
+        if resource.resource_type == ResourceType.BROKER:
+            checked = self._brokers.checked(resource.resource_name, changes, replaces=replaces)
+            # Differs: Kafka keeps what a broker is given whose id is written in another way, as 01; it has no effect.
+            return checked if resource.resource_name in {ALL_BROKERS, self.topics.broker_configs.own} else {}
         current = self._current(resource)
         wanted = {name: value for name, value in {**current, **changes}.items() if value is not None}
         if resource.resource_type == ResourceType.GROUP:
@@ -366,13 +375,7 @@ def _is_deletion(config: object) -> bool:
     return isinstance(config, IncrementallyAlterableConfig) and config.config_operation == AlterOperation.DELETE
 
 
-def _is_fixed(name: str) -> bool:
-    """Whether a broker of Kafka has this setting and never changes it while it runs."""
-    known = broker_configs().get(name)
-    return known is not None and known.read_only
-
-
-def _altered(config: IncrementallyAlterableConfig, current: str | None) -> str | None:
+def _altered(config: IncrementallyAlterableConfig, current: str | None, definition: ConfigDef | None) -> str | None:
     """The new value of a setting."""
     if config.config_operation not in _OPERATIONS:
         # Kafka: it fails itself here.
@@ -382,7 +385,6 @@ def _altered(config: IncrementallyAlterableConfig, current: str | None) -> str |
         return None
     if config.config_operation == AlterOperation.SET:
         return config.value
-    definition = TOPIC_CONFIGS.get(config.name)
     if definition is None or definition.type is not ConfigType.LIST:
         raise ConfigError(f"{config.name[:200]} is not a list, to which one can add")
     parts = _parts(definition.default if current is None else current)

@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import Any, Final, TypeAlias
 
 from rejoin.coordinator.core.partitions.topic_config import TopicConfig
+from rejoin.coordinator.settings.topic_defaults import DEFAULT_OF
 from rejoin.protocol.records.topics import TOPIC_RESOURCE, ConfigData, ConfigRecord, ConfigResource
 
 RATE_CONFIG: Final = "emulator.records.per.second"
@@ -44,6 +45,7 @@ class ConfigSource(IntEnum):
     """Where a value comes from, by the numbers in DescribeConfigs."""
 
     DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
@@ -128,6 +130,14 @@ TOPIC_CONFIGS: Final[dict[str, ConfigDef]] = {
 }
 """By name."""
 
+BROKER_NAMES: Final[dict[str, str]] = {
+    **{name: each.synonym for name, each in TOPIC_CONFIGS.items() if each.synonym is not None},
+    **DEFAULT_OF,
+    "flush.ms": "log.flush.interval.ms",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+}
+"""The broker's setting for each setting of a topic that has one. Kafka: ServerTopicConfigSynonyms."""
+
 CLIENT_METRICS_CONFIGS: Final = (
     ConfigDef("interval.ms", _INT, "300000"),
     ConfigDef("match", _LIST, ""),
@@ -204,7 +214,7 @@ def _list(values: tuple[str, ...]) -> str:
 
 def shown(definition: ConfigDef, text: str) -> str:
     """A value as DescribeConfigs prints it."""
-    value = parsed(definition, text)
+    value = _read(definition, text.strip())
     if isinstance(value, tuple):
         return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

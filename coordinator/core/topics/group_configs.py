@@ -21,6 +21,7 @@ from rejoin.coordinator.core.groups.share.group_settings import (
     RENEW_ENABLE,
 )
 from rejoin.coordinator.core.groups.streams import group_settings as streams
+from rejoin.coordinator.core.topics.brokers.dynamic_configs import DynamicConfigs
 from rejoin.coordinator.core.topics.config_entries import ConfigEntry, ConfigValueSource
 from rejoin.coordinator.core.topics.configs import ConfigDef, ConfigError, ConfigSource, ConfigType, parsed, shown
 from rejoin.coordinator.core.topics.node_configs import of_setting
@@ -87,16 +88,18 @@ def _of_streams_groups(settings: Settings) -> tuple[ConfigDef, ...]:
     )
 
 
-def of_group(settings: Settings, configs: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
+def of_group(brokers: DynamicConfigs, configs: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
     """All settings of a group, by name: its own, else the broker's."""
     entries = []
-    for name, definition in sorted(group_definitions(settings).items()):
+    for name, definition in sorted(group_definitions(brokers.effective).items()):
         candidates: tuple[ConfigValueSource, ...] = ()
         if definition.synonym is not None:
-            candidates = of_setting(settings, definition.synonym.replace(".", "_")).candidates
-        given = configs.get(name)
-        if given is not None:
-            own = ConfigValueSource(name, shown(definition, given), ConfigSource.DYNAMIC_GROUP_CONFIG)
+            started_with = of_setting(brokers.at_start, definition.synonym.replace(".", "_")).candidates
+            given = (ConfigValueSource(definition.synonym, *each) for each in brokers.given(definition.synonym))
+            candidates = (*given, *started_with)
+        own_value = configs.get(name)
+        if own_value is not None:
+            own = ConfigValueSource(name, shown(definition, own_value), ConfigSource.DYNAMIC_GROUP_CONFIG)
             candidates = (own, *candidates)
         default = ConfigValueSource(name, definition.default, ConfigSource.DEFAULT_CONFIG)
         _, value, source = candidates[0] if candidates else default

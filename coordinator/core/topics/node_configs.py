@@ -9,9 +9,17 @@ from pydantic import SecretStr
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Broker
 from rejoin.coordinator.core.topics.broker_configs import broker_configs
-from rejoin.coordinator.core.topics.config_entries import ConfigEntry, ConfigValueSource, of_cluster
+from rejoin.coordinator.core.topics.brokers.dynamic_configs import ALL_BROKERS, DynamicConfigs
+from rejoin.coordinator.core.topics.config_entries import (
+    ConfigEntry,
+    ConfigValueSource,
+    GivenValue,
+    GivenValues,
+    is_sensitive,
+    of_cluster,
+)
 from rejoin.coordinator.core.topics.configs import TOPIC_CONFIGS, ConfigSource, ConfigType
-from rejoin.coordinator.settings.topic_defaults import TopicDefaults, changed_defaults
+from rejoin.coordinator.settings.topic_defaults import TopicDefaults
 from rejoin.protocol.brokers.listener_address import addresses_text
 
 LOG_DIR: Final = "/rejoin"
@@ -40,26 +48,55 @@ _HIDDEN: Final = frozenset(
 """Kafka: defineInternal. They can be set, and are not described."""
 
 
-def of_node(settings: Settings, node: Broker | None) -> tuple[ConfigEntry, ...]:
-    """All settings of a node, by name: Kafka's, and those of this emulator.
+def of_node(configs: DynamicConfigs, node: Broker | None) -> tuple[ConfigEntry, ...]:
+    """All settings of a node, by name: Kafka's, those of this emulator, and unknown ones that it was given.
 
     What ``node`` advertises stands for its listeners where no setting names them, and has the ports that were bound.
     A setting of Kafka that cannot be set here has Kafka's default.
     """
+    settings = configs.at_start
     entries = {name: _entry(name, None) for name in broker_configs()}
     for field, info in type(settings).model_fields.items():
         name = info.alias or field
         if field not in _TOPIC_DEFAULTS and name not in _HIDDEN:
             entries[name] = of_setting(settings, field)
-    changed = dict(changed_defaults(settings))
+    given = dict(configs.defaults)
+    of_topics = set()
     for definition in TOPIC_CONFIGS.values():
-        candidates = of_cluster(definition, changed.get(definition.name))
+        candidates = of_cluster(definition, given.get(definition.name, ()))
         if candidates:
             name = candidates[0].name
+            of_topics.add(name)
             entries[name] = ConfigEntry(*candidates[0], definition.type, broker_configs()[name].read_only, candidates)
     for name, value in _fixed(settings, node).items():
         entries[name] = _entry(name, value)
-    return tuple(sorted(entries.values()))
+    for name in configs.names():
+        if name not in of_topics:
+            entries[name] = _with_given(name, entries.get(name), configs.given(name))
+    return tuple(sorted(entries.values(), key=lambda entry: entry.name))
+
+
+def of_all_nodes(configs: DynamicConfigs) -> tuple[ConfigEntry, ...]:
+    """The settings that were given to all nodes, by name."""
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    found = {
+        name: _with_given(name, None, (GivenValue(value, source),)) for name, value in configs.of(ALL_BROKERS).items()
+    }
+    for definition in TOPIC_CONFIGS.values():
+        if definition.in_cluster and definition.synonym is not None and definition.synonym not in found:
+            nearest = of_cluster(definition, dict(configs.defaults).get(definition.name, ()))[0]
+            found[nearest.name] = ConfigEntry(*nearest, definition.type, False, (nearest,))
+    return tuple(entry for _, entry in sorted(found.items()))
+
+
+def _with_given(name: str, entry: ConfigEntry | None, given: GivenValues) -> ConfigEntry:
+    """A setting with the values that it was given while its node ran."""
+    known = broker_configs().get(name)
+    kind = ConfigType.UNKNOWN if known is None else known.type
+    hidden = is_sensitive(kind, ConfigSource.DYNAMIC_BROKER_CONFIG)
+    own = tuple(ConfigValueSource(name, None if hidden else value, source) for value, source in given)
+    candidates = (*own, *(() if entry is None else entry.candidates))
+    return ConfigEntry(*candidates[0], kind, known is None or known.read_only, candidates)
 
 
 def _fixed(settings: Settings, node: Broker | None) -> dict[str, str | None]:

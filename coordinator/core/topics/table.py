@@ -13,16 +13,18 @@ from typing import Final
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Millis, TopicsRecords
 from rejoin.coordinator.core.partitions.partitions import Partitions
+from rejoin.coordinator.core.topics.brokers.dynamic_configs import DynamicConfigs
+from rejoin.coordinator.core.topics.config_entries import GivenDefaults
 from rejoin.coordinator.core.topics.configs import config_records, log_config
 from rejoin.coordinator.core.topics.placement import Replicas
 from rejoin.coordinator.core.topics.synthetic_log import SyntheticLog
 from rejoin.coordinator.core.views import TopicView
-from rejoin.coordinator.settings.topic_defaults import changed_defaults
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.coordinator import TopicCreated, TopicDeleted, TopicGrown
 from rejoin.protocol.records.consumer_offsets import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from rejoin.protocol.records.share_partitions import SHARE_GROUP_STATE_TOPIC
 from rejoin.protocol.records.topics import (
+    BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     ConfigData,
@@ -80,9 +82,8 @@ class TopicTable:
         self.by_name: dict[str, Topic] = {}
         self._names_by_id: dict[str, str] = {}
         self._newest: Millis = 0
-        self.defaults = changed_defaults(settings)
-        """The settings of topics whose default this node changes."""
-        partitions.default_config = log_config(dict(self.defaults))
+        self.broker_configs = DynamicConfigs(settings)
+        partitions.default_config = log_config(self._default_values())
         self.lists_offsets_topic = False
         """Whether ``__consumer_offsets`` is among all topics: in Kafka the first use makes it."""
         self.next_producer_id = 0
@@ -190,6 +191,21 @@ class TopicTable:
                 )
             )
 
+    @property
+    def defaults(self) -> GivenDefaults:
+        """The settings of topics whose default this node changes."""
+        return self.broker_configs.defaults
+
+    def _default_values(self) -> dict[str, str]:
+        return {name: given[0].value for name, given in self.defaults}
+
+    def defaults_changed(self) -> None:
+        """Have all logs obey the defaults as they are now."""
+        defaults = self._default_values()
+        self._partitions.default_config = log_config(defaults)
+        for topic in self.by_name.values():
+            self._partitions.configure(topic.topic_id, log_config({**defaults, **topic.configs}))
+
     def set_config(self, data: ConfigData) -> None:
         """A setting of a topic is changed, or has its default again. Nothing where the topic is gone."""
         topic = self.by_name.get(data.resource_name)
@@ -198,7 +214,7 @@ class TopicTable:
         topic.configs.pop(data.name, None)
         if data.value is not None:
             topic.configs[data.name] = data.value
-        self._partitions.configure(topic.topic_id, log_config({**dict(self.defaults), **topic.configs}))
+        self._partitions.configure(topic.topic_id, log_config({**self._default_values(), **topic.configs}))
 
     def take_producer_ids(self, next_producer_id: int) -> None:
         """All producer ids below one are a node's."""
@@ -222,6 +238,8 @@ class TopicTable:
             found.append(ProducerIdsRecord(data=taken))
         for group_id, configs in self.group_configs.items():
             found += config_records(group_id, configs, GROUP_RESOURCE)
+        for broker, configs in self.broker_configs.by_broker.items():
+            found += config_records(broker, configs, BROKER_RESOURCE)
         for name, configs in self.client_metrics_configs.items():
             found += config_records(name, configs, CLIENT_METRICS_RESOURCE)
         for topic in self.by_name.values():

@@ -44,20 +44,20 @@ class ConnectionDecision(NamedTuple):
     reason: str = ""
 
 
+_LOOKS_SECONDS: Final = 1.0
 _ACCEPTED: Final = ConnectionDecision(ConnectionFate.ACCEPTED)
 
 
 class ConnectionLimits:
-    """Counts and rates of the connections of one node. ``client_quotas`` has the limits of addresses now."""
+    """Counts and rates of the connections of one node, with its ``settings`` and ``client_quotas`` as they are now."""
 
-    def __init__(self, settings: Settings, client_quotas: Callable[[], Limits]) -> None:
+    def __init__(self, settings: Callable[[], Settings], client_quotas: Callable[[], Limits]) -> None:
+        self._settings = settings
         self._client_quotas = client_quotas
-        self._most = settings.max_connections
-        self._most_of_address = settings.max_connections_per_ip
-        self._overrides = connections_by_address(settings.max_connections_per_ip_overrides)
-        self._creation_rate = settings.max_connection_creation_rate
-        self._samples = settings.quota_window_num
-        self._window_ms = settings.quota_window_size_seconds * 1_000
+        self._read = settings()
+        self._samples = self._read.quota_window_num
+        self._window_ms = self._read.quota_window_size_seconds * 1_000
+        self._obey(self._read)
         self._total = 0
         self._by_address: Counter[str] = Counter()
         self._created = SampledRate(self._samples, self._window_ms)
@@ -66,8 +66,18 @@ class ConnectionLimits:
         self._is_counted = False
         """Whether the connection that is decided about counts in the rate of all."""
 
+    def _obey(self, settings: Settings) -> None:
+        self._read = settings
+        self._most = settings.max_connections
+        self._most_of_address = settings.max_connections_per_ip
+        self._overrides = connections_by_address(settings.max_connections_per_ip_overrides)
+        self._creation_rate = settings.max_connection_creation_rate
+
     def admit(self, address: str, now: float) -> ConnectionDecision:
         """Decide about the connection that has waited longest, or has just come. It counts if it is accepted."""
+        settings = self._settings()
+        if settings is not self._read:
+            self._obey(settings)
         # Kafka: waitForConnectionSlot, recordIpConnectionMaybeThrottle, and only then the limit of the address.
         if self._creation_rate != UNLIMITED and not self._is_counted:
             self._is_counted = True
@@ -75,7 +85,8 @@ class ConnectionLimits:
         if now < self._not_before:
             return ConnectionDecision(ConnectionFate.WAITS, self._not_before - now)
         if self._total >= self._most:
-            return ConnectionDecision(ConnectionFate.WAITS)
+            # A higher limit may be set meanwhile.
+            return ConnectionDecision(ConnectionFate.WAITS, _LOOKS_SECONDS)
         self._is_counted = False
         limit = self._rate_of(address)
         if limit is not None and (throttle := self._throttle_seconds(self._created_of(address), limit, now)):

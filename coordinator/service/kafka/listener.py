@@ -61,12 +61,13 @@ class KafkaListener:
         end_wait: Callable[[PendingReply], None],
         connection_lost: Callable[[str], None],
         stored_credentials: Callable[[], StoredCredentials],
+        settings_now: Callable[[], Settings],
         client_quotas: Callable[[], Limits],
         is_recorded: bool = False,
     ) -> None:
         """``end_wait`` answers a Fetch that waits. ``connection_lost`` is called with the identity of a connection
-        that ends after a ShareFetch, or a request about telemetry, came by it. ``stored_credentials`` and
-        ``client_quotas`` are those of the node now.
+        that ends after a ShareFetch, or a request about telemetry, came by it. ``stored_credentials``,
+        ``settings_now`` and ``client_quotas`` are those of the node now.
         ``is_recorded``: requests are kept by their identity, so each is an object of its own.
         """
         self.end_wait = end_wait
@@ -88,7 +89,7 @@ class KafkaListener:
         self.unsent: UnsentBytes[KafkaConnection] = UnsentBytes(self._give_up_unread)
         self._arrivals = arrivals or Arrivals()
         self._metrics = metrics
-        self._limits = ConnectionLimits(settings, client_quotas)
+        self._limits = ConnectionLimits(settings_now, client_quotas)
         self._waiting: dict[KafkaConnection, None] = {}
         """Connections that wait until there is room, in the order in which they came."""
         self._throttled: set[KafkaConnection] = set()

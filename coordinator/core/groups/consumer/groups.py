@@ -60,7 +60,7 @@ class ConsumerGroups(GroupKind[ConsumerGroup]):
         self._groups = groups
         self._topics = topics
         self._partition = log.partition
-        self._settings = GroupSettings(ctx.settings, topics.group_configs)
+        self._settings = GroupSettings(ctx, topics.group_configs)
         self._replay = ConsumerReplay(log.partition, groups, topics, rules_of(ctx.settings.emulator_as_kafka))
         self.writes = Writes(log, self._replay, Changes)
         self.writes.on_stored = self._stored

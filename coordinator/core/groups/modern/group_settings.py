@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Millis
@@ -61,14 +61,26 @@ class MemberTimings:
         return self.assignment_interval, self.heartbeat_interval, self.session_timeout
 
 
+class HasSettings(Protocol):
+    """Has the settings of the broker, which may be others later."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+
 class OwnSettings:
     """Effective settings of each group. A group's own take effect with the next heartbeat of each member."""
 
     timings: ClassVar[MemberTimings]
 
-    def __init__(self, settings: Settings, configs: Mapping[str, Mapping[str, str]]) -> None:
-        self._settings = settings
+    def __init__(self, of: HasSettings, configs: Mapping[str, Mapping[str, str]]) -> None:
+        """``of`` has the settings of the broker as they are now, ``configs`` those of groups by group id."""
+        self._of = of
         self._configs = configs
+
+    @property
+    def _settings(self) -> Settings:
+        return self._of.settings
 
     def session_timeout_ms(self, group_id: str) -> Millis:
         return self.number(group_id, self.timings.session_timeout)
@@ -83,7 +95,7 @@ class OwnSettings:
         """A group's own number, brought inside the bounds, or else the broker's."""
         own = self._configs.get(group_id) if self._configs else None
         if own is None or number.name not in own:
-            return number.default(self._settings)
+            return number.default(self._of.settings)
         # The bounds may have moved since the group was configured.
         least, most = number.bounds(self._settings)
         return min(max(int(own[number.name]), least), most)

@@ -54,7 +54,7 @@ class ShareGroups(GroupKind[ShareGroup]):
         self._ctx = ctx
         self._groups = groups
         self._partition = log.partition
-        self._settings = ShareSettings(ctx.settings, topics.group_configs)
+        self._settings = ShareSettings(ctx, topics.group_configs)
         self._replay = ShareReplay(ctx, log.partition, groups)
         self.writes: Writes[RecordChanges] = Writes(log, self._replay, RecordChanges)
         self.writes.on_stored = self._stored

@@ -53,7 +53,7 @@ class StreamsGroups(GroupKind[StreamsGroup]):
         self._groups = groups
         self._partition = log.partition
         self._topics = topics
-        self.settings = StreamsSettings(ctx.settings, topics.group_configs)
+        self.settings = StreamsSettings(ctx, topics.group_configs)
         self._replay = StreamsReplay(log.partition, groups)
         self.writes: Writes[RecordChanges] = Writes(log, self._replay, RecordChanges)
         self.writes.on_stored = self._stored

@@ -7,6 +7,7 @@ import pytest
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Broker, ClusterSeen
 from rejoin.coordinator.core.topics.broker_configs import broker_configs
+from rejoin.coordinator.core.topics.brokers.dynamic_configs import DynamicConfigs
 from rejoin.coordinator.core.topics.node_configs import of_node
 from rejoin.protocol.brokers.listener_address import ListenerAddress
 from rejoin.protocol.errors import ErrorCode
@@ -80,7 +81,7 @@ def test_a_node_lists_all_settings_of_kafka_with_its_types_flags_and_defaults() 
         defaults = [each.value for each in found.synonyms if each.source == 5]
         assert defaults == ([] if default is None else [default]), name
         assert found.documentation is None
-    other = {each.name for each in of_node(Settings(), None) if each.source == 4}
+    other = {each.name for each in of_node(DynamicConfigs(Settings()), None) if each.source == 4}
     assert other == OTHER_VALUES, "values that are not Kafka's defaults"
 
 
@@ -123,9 +124,10 @@ def test_listeners_are_those_that_were_bound_unless_a_setting_names_them() -> No
     assert values(driven, "1", ADVERTISED, LISTENERS, kind=NODE) == {ADVERTISED: address, LISTENERS: given}
 
 
-def test_a_node_has_no_loggers() -> None:
-    found = describe(DrivenNode(), "1", kind=LOGGERS)
-    assert (found.error_code, found.resource_type, found.resource_name, found.configs) == (ErrorCode.NONE, 8, "1", ())
+def test_a_node_has_loggers_with_their_levels() -> None:
+    found = describe(DrivenNode(), "1", "root", kind=LOGGERS)
+    assert (found.error_code, found.resource_type, found.resource_name) == (ErrorCode.NONE, 8, "1")
+    assert [(each.name, each.value, each.config_source) for each in found.configs] == [("root", "INFO", 6)]
 
 
 def test_a_subscription_to_client_metrics_has_the_defaults() -> None:

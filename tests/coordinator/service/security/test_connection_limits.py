@@ -23,7 +23,8 @@ SLOW = "127.0.0.4"
 
 
 def limits(quotas: Limits | None = None, **settings: Any) -> ConnectionLimits:
-    return ConnectionLimits(Settings(**settings), lambda: quotas or {})
+    given = Settings(**settings)
+    return ConnectionLimits(lambda: given, lambda: quotas or {})
 
 
 def outcomes(connections: ConnectionLimits, count: int, now: float, address: str = SLOW) -> list[str]:
@@ -90,3 +91,11 @@ def test_overrides_that_cannot_be_read_are_refused(text: str) -> None:
 
 def test_overrides_are_read() -> None:
     assert connections_by_address("localhost:2, [::1]:3,") == {"127.0.0.1": 2, "::1": 3}
+
+
+def test_limits_that_change_hold_for_the_next_connection() -> None:
+    now = [Settings(max_connections=1)]
+    connections = ConnectionLimits(lambda: now[0], dict)
+    assert outcomes(connections, 2, 0.0) == ["answered", "waits"]
+    now[0] = Settings(max_connections=3, max_connections_per_ip=2)
+    assert outcomes(connections, 2, 1.0) == ["answered", "closed"]
