@@ -437,7 +437,7 @@ client-streams-tool: setup
 	$(RUN) -m conformance.clients.streams_tool
 
 # kafka-acls.sh and kafka-configs.sh of Kafka 4.4 on Rejoin, outputs beside those on a real Kafka, which RECORD=--record
-# starts and records anew. It wants Maven and a JDK; half a minute.
+# starts and records anew. It wants Maven and a JDK; some minutes.
 .PHONY: client-security-tools
 client-security-tools: setup
 	$(RUN) -m conformance.clients.admin.tools $(RECORD)
@@ -453,11 +453,6 @@ client-admin-calls: setup
 .PHONY: client-throttling
 client-throttling: setup
 	$(RUN) -m conformance.clients.admin.throttling
-
-# kafka-acls.sh and kafka-configs.sh of Kafka 4.4 on a real Kafka and on Rejoin, beside `rejoin acls`, `quotas` and `users`; a minute.
-.PHONY: client-admin-commands
-client-admin-commands: setup
-	$(RUN) -m conformance.security.admin_tools
 
 # Kafka's tools for elections, reassignments, directories and the quorum on a real Kafka and on Rejoin; some minutes.
 .PHONY: client-cluster-tools

@@ -11,7 +11,8 @@ import org.apache.kafka.common.utils.internals.Exit;
 
 /**
  * Runs Kafka's command-line tools in one JVM, as each takes seconds to start. A line of the input is a class and its
- * arguments, with tabs between them; a line of the output is the exit code and what was printed, in base64.
+ * arguments, with tabs between them; a line of the output is the exit code and what was printed as output and as
+ * errors, both in base64 behind a letter.
  */
 public class ToolRunner {
   private static final int SECONDS = 60;
@@ -22,15 +23,18 @@ public class ToolRunner {
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
       String[] parts = line.split("\t", -1);
       ByteArrayOutputStream printed = new ByteArrayOutputStream();
-      PrintStream captured = new PrintStream(printed, true, StandardCharsets.UTF_8);
-      System.setOut(captured);
-      System.setErr(captured);
+      ByteArrayOutputStream errors = new ByteArrayOutputStream();
+      System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
+      System.setErr(new PrintStream(errors, true, StandardCharsets.UTF_8));
       int code = run(parts);
-      captured.flush();
-      answers.println(code + " " + Base64.getEncoder().encodeToString(printed.toByteArray()));
+      answers.println(code + " o" + base64(printed) + " e" + base64(errors));
       answers.flush();
     }
     Runtime.getRuntime().halt(0);
+  }
+
+  private static String base64(ByteArrayOutputStream text) {
+    return Base64.getEncoder().encodeToString(text.toByteArray());
   }
 
   /** The exit code of a tool. A thread that exits stays where it is, as its process would have ended there. */

@@ -33,6 +33,7 @@ SETTLED_SECONDS: Final = 0.5
 _ADDRESS: Final = re.compile(r"127\.0\.0\.1:\d+")
 _USAGE: Final = re.compile(r"Option +Description$")
 _SET: Final = re.compile(r"\[([A-Z_]+(?:, [A-Z_]+)+)\]")
+_MESSAGE: Final = re.compile(r"(org\.apache\.[\w.]+Exception): .*")
 _TRACE: Final = re.compile(r"^\s+at .*|^\s+\.\.\. \d+ more$")
 
 
@@ -65,7 +66,7 @@ class ToolRunner:
         self._folder.cleanup()
 
     async def run(self, tool: str, arguments: list[str]) -> dict[str, Any]:
-        """The exit code and the output of a tool."""
+        """The exit code of a tool, its output, and its errors where there are any."""
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -74,8 +75,9 @@ class ToolRunner:
         line = "\t".join([CLASSES[tool], "--bootstrap-server", self._servers, *arguments])
         self._process.stdin.write(f"{line}\n".encode())
         async with asyncio.timeout(RUN_SECONDS):
-            code, _, printed = (await self._process.stdout.readline()).decode().strip().partition(" ")
-        return {"code": int(code), "out": arranged(base64.b64decode(printed).decode())}
+            code, *texts = (await self._process.stdout.readline()).decode().split()
+        out, err = (arranged(base64.b64decode(text[1:]).decode()) for text in texts)
+        return {"code": int(code), "out": out} | ({"err": err} if err else {})
 
 
 def arranged(output: str) -> str:
@@ -97,7 +99,7 @@ def arranged(output: str) -> str:
                 else:
                     blocks.append([row])
             rows = [row for head, *entries in sorted(blocks) for row in (head, *sorted(entries))]
-        elif kind == "configs":
+        elif kind in {"configs", "entries"}:
             rows.sort()
         found += rows
     return "\n".join(found).strip("\n")
@@ -110,6 +112,8 @@ def _sorted_set(found: re.Match[str]) -> str:
 def _kind(line: str) -> str:
     if re.match(r"Current ACLs|Adding ACLs|Acl \(pattern=|\s*\(principal=|$", line):
         return "acls"
+    if line.startswith("  ") and "=" in line:
+        return "entries"
     return "configs" if re.match(r"(Quota|SCRAM credential) configs for ", line) else "text"
 
 
@@ -117,6 +121,13 @@ async def outputs(servers: str) -> list[dict[str, Any]]:
     """All runs on a broker, each with its exit code and output."""
     async with ToolRunner(servers) as runner:
         return [{"run": [tool, *given], **await runner.run(tool, given)} for tool, given in runs()]
+
+
+def compared(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry without the words of errors about brokers, which are the broker's own."""
+    if "brokers" not in entry["run"]:
+        return entry
+    return {key: _MESSAGE.sub(r"\1", value) if isinstance(value, str) else value for key, value in entry.items()}
 
 
 async def compare(*, record: bool) -> int:
@@ -133,7 +144,7 @@ async def compare(*, record: bool) -> int:
     different = 0
     print(f"kafka-acls.sh and kafka-configs.sh {RELEASE} on Kafka {kafka_version()} and on Rejoin")
     for one, other in zip(theirs, ours, strict=True):
-        is_same = one == other
+        is_same = compared(one) == compared(other)
         different += not is_same
         print(f"{'same' if is_same else 'DIFFERENT'}: {' '.join(one['run'])}")
         if not is_same:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from conformance.clients.admin.both_brokers import AUTHORIZED
 from rejoin import Admin
 from rejoin.client import (
     AclBinding,
@@ -26,7 +27,6 @@ from rejoin.coordinator.testing import running
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.java import double_text
 from rejoin.protocol.security.quota_limits import DEFAULT
-from tests.client.commands.security.tools import SETTINGS
 from tests.docs.texts import python_blocks
 
 READS = AclBinding("User:alice", AclOperation.READ, AclResource.TOPIC, "orders")
@@ -34,7 +34,7 @@ DENIED = AclBinding.parse("deny User:mallory:ALL:group=secret-*")
 
 
 async def test_acls_are_created_listed_and_deleted() -> None:
-    async with running(settings=SETTINGS) as node:
+    async with running(settings=AUTHORIZED) as node:
         for server in (node.url, node.bootstrap_servers):
             async with Admin(bootstrap_servers=server) as admin:
                 outcomes = await admin.create_acls([READS, DENIED, READS._replace(principal="alice")])
@@ -57,7 +57,7 @@ async def test_acls_are_created_listed_and_deleted() -> None:
 
 async def test_the_program_of_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = python_blocks("docs/security.md")
-    async with running(settings=SETTINGS) as node:
+    async with running(settings=AUTHORIZED) as node:
         scope: dict[str, Any] = {}
         exec(program.replace("127.0.0.1:9092", node.bootstrap_servers).removesuffix("asyncio.run(main())\n"), scope)
         await scope["main"]()

@@ -12,7 +12,7 @@ def test_the_recording_has_an_output_of_each_run() -> None:
     """Otherwise: ``make client-security-tools RECORD=--record``."""
     recorded = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
     assert [each["run"] for each in recorded] == [[tool, *given] for tool, given in runs()]
-    assert all(each["out"] for each in recorded if each["code"])
+    assert all(each["out"] or each["err"] for each in recorded if each["code"])
 
 
 def test_outputs_are_compared_without_the_order_of_maps() -> None:
