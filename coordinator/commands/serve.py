@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -29,7 +29,7 @@ from rejoin.coordinator.service.options import ControlOptions, InitialTopic, Opt
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
-from rejoin.posix import stop_signals
+from rejoin.posix import fast_loop_factory, stop_signals
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
 from rejoin.protocol.units import size_bytes
 
@@ -154,7 +154,7 @@ def run(given: ServeOptions, command: Sequence[str] = ()) -> int:
     logs.configure(given.log_level)
     try:
         options = options_from(given)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=fast_loop_factory()) as runner:
             return runner.run(_serve(options, given, beside))
     except (WrongSetting, StartFailed, StoreProblem, JournalError, FileNotWritten, OSError) as problem:
         return refuse(problem)
@@ -281,11 +281,3 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if soft == hard and hard < 4_096:
         structlog.get_logger("coordinator").warning("few_open_files_allowed", limit=hard)
-
-
-def _loop_factory() -> Any:
-    try:
-        import uvloop  # noqa: PLC0415
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

@@ -236,6 +236,17 @@ COMMANDS: Final = {
         ),
         {0: "assigned", 2: "the options are wrong, or the assignor failed"},
     ),
+    "proxy": Command(
+        "proxy.commands.proxy:run",
+        "Stand between clients and a real Kafka, and pass on what they say.",
+        "Run",
+        (
+            "rejoin proxy --bootstrap-server kafka:9092",
+            "rejoin proxy --bootstrap-server kafka:9092 --listen 127.0.0.1:19092",
+            "rejoin proxy --bootstrap-server kafka:9093 --command-config client.properties",
+        ),
+        {0: "stopped by a signal", 2: "an option is wrong, or the port is taken"},
+    ),
     "conform": Command(
         "conform.commands.conform:run",
         "Judge a broker by the answers of a real Kafka.",

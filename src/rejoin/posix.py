@@ -1,4 +1,4 @@
-"""What differs between POSIX and Windows: file locks, and the signals of an event loop."""
+"""What differs between POSIX and Windows: file locks, event loops and their signals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -38,3 +38,12 @@ def stop_signals(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) ->
                 loop.remove_signal_handler(number)
             else:
                 signal.signal(number, handler)
+
+
+def fast_loop_factory() -> Any:
+    """The maker of uvloop's event loops; None, which stands for asyncio's, where uvloop is not installed."""
+    try:
+        import uvloop  # noqa: PLC0415
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

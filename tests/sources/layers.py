@@ -413,6 +413,13 @@ MAY_IMPORT = {
     "demo": ("demo", "journal", "pipeline.report"),
     **OF_PIPELINE,
     # What plays scripts on brokers knows none of ours: they are asked over sockets, as any other.
+    "proxy": (
+        *("protocol", "proxy", "client.transports.kafka"),
+        *("coordinator.service.defaults", "coordinator.service.kafka.binding", "coordinator.service.logs"),
+    ),
+    "proxy.commands": (
+        *("protocol", "proxy", "client.commands.setting_options", "client.transports", "coordinator.service.logs"),
+    ),
     "conform": ("protocol", "conform"),
     "conform.commands": (
         *("protocol", "conform", "client.security_config", "client.core.errors", "client.core.inputs"),

@@ -21,6 +21,7 @@ PACKAGES = (
     "pipeline",
     "demo",
     "conform",
+    "proxy",
 )
 
 NEVER_IN_A_CORE = (
@@ -54,7 +55,7 @@ ONLY_HERE = {
     "pytest": ("coordinator.testing.pytest_plugin",),
     "jinja2": ("pages",),
     "pyspark": ("pipeline",),
-    "uvloop": ("coordinator", "client"),
+    "uvloop": (),
 }
 
 

@@ -84,6 +84,11 @@ class BrokerConnection(asyncio.Protocol):
         self._transport.write(frame)
         return future
 
+    def hand_over(self) -> asyncio.WriteTransport | None:
+        """The transport, for another protocol to use from here on; None where it has ended. Nothing may be in flight."""
+        transport, self._transport = self._transport, None
+        return transport if self.is_open else None
+
     def close(self, reason: str) -> None:
         """End the connection; whatever waits for an answer fails."""
         self._lose(reason)

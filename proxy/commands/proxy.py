@@ -1,0 +1,36 @@
+"""The command ``rejoin proxy``: stands between clients and a Kafka cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+
+def run(
+    *,
+    bootstrap_server: Annotated[
+        str, Parameter(name="--bootstrap-server", help="The cluster: brokers separated by commas.", metavar="HOST:PORT")
+    ],
+    listen: Annotated[
+        str,
+        Parameter(help="Where clients connect; the brokers behind get ports above it.", metavar="HOST:PORT"),
+    ] = "127.0.0.1:9092",
+    advertised_host: Annotated[
+        str, Parameter(help="The host that clients are sent to; the default is that of --listen.", metavar="HOST")
+    ] = "",
+    command_config: Annotated[
+        str | None, Parameter(help="Properties file with TLS and SASL towards the cluster.", metavar="FILE")
+    ] = None,
+    as_kafka: Annotated[
+        str,
+        Parameter(name="--as-kafka", help="Offer clients the versions of this release at most.", metavar="RELEASE"),
+    ] = "",
+    drain_seconds: Annotated[
+        float, Parameter(help="How long requests in flight have to be answered at the end.", metavar="SECONDS")
+    ] = 10.0,
+) -> int:
+    """Stand between clients and a Kafka-compatible cluster, and pass on what they say to each other."""
+    from rejoin.proxy.commands.running import WantedProxy, main  # noqa: PLC0415 (help can do without)
+
+    return main(WantedProxy(bootstrap_server, listen, advertised_host, command_config, as_kafka, drain_seconds))

@@ -1,0 +1,100 @@
+"""One run of ``rejoin proxy``: checks what is wanted, listens, and ends with a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+
+import structlog
+
+from rejoin.client.commands.setting_options import WrongOption, security_from
+from rejoin.client.transports.kafka.address import broker_address
+from rejoin.client.transports.security import kafka_security
+from rejoin.coordinator.service import logs
+from rejoin.error_lines import refuse
+from rejoin.posix import fast_loop_factory, stop_signals
+from rejoin.protocol.brokers.listener_address import check_advertised_host
+from rejoin.protocol.brokers.releases import newest_versions
+from rejoin.proxy.service import Proxy, ProxyOptions
+
+
+@dataclass(frozen=True)
+class WantedProxy:
+    """The options of the command."""
+
+    bootstrap_server: str
+    listen: str
+    advertised_host: str = ""
+    command_config: str | None = None
+    as_kafka: str = ""
+    drain_seconds: float = 10.0
+
+
+class WrongProxyOption(ValueError):
+    """An option that cannot be used, in words for people."""
+
+
+def main(wanted: WantedProxy) -> int:
+    """Run until a signal; the exit code."""
+    logs.configure("info")
+    try:
+        options = proxy_options(wanted)
+        with asyncio.Runner(loop_factory=fast_loop_factory()) as runner:
+            runner.run(_serve(options))
+    except (WrongProxyOption, WrongOption, ValueError) as problem:
+        return refuse(problem)
+    return 0
+
+
+def proxy_options(wanted: WantedProxy) -> ProxyOptions:
+    """The options, checked. Raises ``ValueError``."""
+    bootstrap = tuple(_address("--bootstrap-server", each) for each in wanted.bootstrap_server.split(","))
+    host, port = _listen(wanted.listen)
+    if wanted.advertised_host:
+        try:
+            check_advertised_host(wanted.advertised_host)
+        except ValueError as problem:
+            raise WrongProxyOption(f"--advertised-host: {problem}") from None
+    if wanted.as_kafka:
+        try:
+            newest_versions(wanted.as_kafka)
+        except ValueError as problem:
+            raise WrongProxyOption(f"--as-kafka: {problem}") from None
+    if not 0 <= wanted.drain_seconds < math.inf:
+        raise WrongProxyOption(f"--drain-seconds {wanted.drain_seconds}: expected 0 or more seconds")
+    return ProxyOptions(
+        bootstrap=bootstrap,
+        host=host,
+        port=port,
+        advertised_host=wanted.advertised_host,
+        upstream=kafka_security(security_from(wanted.command_config)),
+        release=wanted.as_kafka,
+        drain_seconds=wanted.drain_seconds,
+    )
+
+
+def _address(option: str, text: str) -> tuple[str, int]:
+    try:
+        found = broker_address(text.strip())
+    except ValueError as problem:
+        raise WrongProxyOption(f"{option}: {problem}") from None
+    return found.host, found.port
+
+
+def _listen(text: str) -> tuple[str, int]:
+    """The first listener; port 0 takes any."""
+    host, _, port = text.rpartition(":")
+    if port == "0" and host:
+        return host.strip("[]"), 0
+    return _address("--listen", text)
+
+
+async def _serve(options: ProxyOptions) -> None:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    proxy = Proxy(options)
+    await proxy.start()
+    structlog.get_logger("proxy").info("proxy_ready", bootstrap_servers=proxy.bootstrap_servers)
+    with stop_signals(loop, stopping.set):
+        await stopping.wait()
+        await proxy.stop(drain=True)

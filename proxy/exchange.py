@@ -1,0 +1,95 @@
+"""A request on its way through the proxy, until its answer is with the client."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.wire.codec import read_request_header
+from rejoin.protocol.wire.errors import SchemaError
+from rejoin.protocol.wire.primitives import Malformed, read_long_varint
+from rejoin.proxy.frames import LENGTH_BYTES
+from rejoin.proxy.plans import Plan
+
+_INT16: Final = struct.Struct(">h")
+_FIRST_TRANSACTIONAL: Final = 3
+"""The first version of Produce that names a transactional id."""
+NOTHING: Final = b""
+
+
+class ProxiedRequest:
+    """A request with what is known of it.
+
+    ``request`` is the body that is kept, without header; ``answer`` the kept frame without its length. Empty: not kept.
+    """
+
+    __slots__ = (
+        "answer",
+        "answered_ms",
+        "arrived_ms",
+        "body_at",
+        "client_id",
+        "correlation_id",
+        "error",
+        "fault",
+        "has_answer",
+        "is_forwarded",
+        "is_raw",
+        "plan",
+        "ready",
+        "request",
+    )
+
+    def __init__(self, plan: Plan, correlation_id: int, client_id: str, body_at: int, arrived_ms: float) -> None:
+        self.plan = plan
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body_at = body_at
+        """Where the body begins in the frame without its length."""
+        self.arrived_ms = arrived_ms
+        self.answered_ms = 0.0
+        self.request = NOTHING
+        self.answer = NOTHING
+        self.has_answer = True
+        """Whether the broker answers: it does not answer a Produce with acks of 0."""
+        self.is_forwarded = True
+        """Whether the broker has it. A rule may answer in the broker's place."""
+        self.is_raw = False
+        """Whether it is a bare token of SASL, without a header (SaslHandshake 0)."""
+        self.ready: bytes | None = None
+        """The answer in the broker's place."""
+        self.fault: object = None
+        """What a rule does to the answer."""
+        self.error: ErrorCode | None = None
+
+
+def is_raw_token(beginning: bytes) -> bool:
+    """Whether a frame behind SaslHandshake 0 is a token without a header, and no request.
+
+    Kafka: SaslServerAuthenticator, which knows by its state; the first bytes of PLAIN, SCRAM and GSSAPI are no header.
+    """
+    key, version = (int.from_bytes(beginning[at : at + 2], "big") for at in (LENGTH_BYTES, LENGTH_BYTES + 2))
+    try:
+        read_request_header(beginning[LENGTH_BYTES:])
+    except SchemaError:
+        return True
+    return key > 100 or version > 64
+
+
+def acks_of(beginning: bytes, exchange: ProxiedRequest) -> int:
+    """The acks of a Produce request, from the beginning of its frame without length. Raises :class:`SchemaError`."""
+    at = exchange.body_at
+    try:
+        if exchange.plan.is_flexible:
+            length = beginning[at]
+            at += 1
+            if length >= 0x80:
+                length, at = read_long_varint(beginning, at, length)
+            at += max(length - 1, 0)
+        elif exchange.plan.version >= _FIRST_TRANSACTIONAL:
+            at += 2 + max(_INT16.unpack_from(beginning, at)[0], 0)
+        acks: int = _INT16.unpack_from(beginning, at)[0]
+    except (IndexError, struct.error, Malformed):
+        raise SchemaError("acks", f"{len(beginning):,} bytes", "a Produce request") from None
+    return acks

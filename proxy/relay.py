@@ -1,0 +1,90 @@
+"""One client's connection and the broker's behind it.
+
+Requests go out in the order in which they came, and answers come back in that order. What neither a rule nor the watch
+wants to see passes as it arrives, piece by piece. Where one side does not read, the other is not read either.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from time import time
+from typing import TYPE_CHECKING
+
+from rejoin.proxy.answers import BrokerSide
+from rejoin.proxy.exchange import ProxiedRequest
+from rejoin.proxy.requests import ClientSide
+
+if TYPE_CHECKING:
+    from rejoin.proxy.broker_table import BrokerRoute
+    from rejoin.proxy.service import Proxy
+
+
+class Relay:
+    """Both ends, the requests between them, and what is known of the client."""
+
+    __slots__ = (
+        "broker",
+        "client",
+        "client_host",
+        "is_draining",
+        "is_raw_login",
+        "name",
+        "pending",
+        "proxy",
+        "route",
+        "software",
+    )
+
+    def __init__(self, proxy: Proxy, route: BrokerRoute, name: str) -> None:
+        self.proxy = proxy
+        self.route = route
+        self.name = name
+        self.pending: deque[ProxiedRequest] = deque()
+        self.client = ClientSide(self)
+        self.broker = BrokerSide(self)
+        self.client_host = ""
+        self.software = ""
+        """The client's software with its version, once ApiVersions has said it."""
+        self.is_raw_login = False
+        self.is_draining = False
+
+    def end(self, reason: str = "") -> None:
+        """Close both ends; answers that are ready are still written."""
+        for side in (self.client, self.broker):
+            if side.transport is not None:
+                side.transport.close()
+        if reason:
+            self.proxy.refused(self, reason)
+
+    def abort(self) -> None:
+        """Reset both ends."""
+        for side in (self.client, self.broker):
+            if side.transport is not None:
+                side.transport.abort()
+
+    def settle(self) -> None:
+        """Write the answers that are ready in front of those that are awaited, and go on with the broker's."""
+        pending = self.pending
+        while pending and pending[0].ready is not None:
+            exchange = pending.popleft()
+            assert exchange.ready is not None, "looked at above"
+            self.client.write(exchange.ready)
+            self.finish(exchange)
+        if self.broker.splitter.has_part:
+            self.broker.feed()
+
+    def finish(self, exchange: ProxiedRequest) -> None:
+        """An exchange is over."""
+        exchange.answered_ms = time() * 1_000
+        if exchange.plan.is_kept:
+            self.proxy.watch.exchanged(self, exchange)
+        if self.is_draining and not self.pending:
+            self.end()
+
+    def drain(self) -> None:
+        """Take no more requests, and end once all are answered."""
+        self.is_draining = True
+        if not self.pending and not self.client.splitter.has_part:
+            self.end()
+        elif self.client.transport is not None:
+            self.client.transport.pause_reading()

@@ -1,0 +1,184 @@
+"""The client's end of a relay: requests come in, and go to the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from time import time
+from typing import TYPE_CHECKING, Final
+
+from rejoin.protocol.registry import SASL_HANDSHAKE
+from rejoin.protocol.wire.codec import read_request_header
+from rejoin.proxy.exchange import ProxiedRequest, acks_of, is_raw_token
+from rejoin.proxy.frames import LENGTH_BYTES, Pass
+from rejoin.proxy.records_apart import RecordsApart
+from rejoin.proxy.side import MOST_HELD_BYTES, MOST_KEPT_BYTES, ConnectionRefused, Side
+
+if TYPE_CHECKING:
+    from rejoin.proxy.relay import Relay
+
+_LONGEST_HEAD: Final = 65_536
+"""Bytes in which the header of a request must be."""
+_LONGEST_REQUEST: Final = 1 << 30
+_MOST_PENDING: Final = 10_000
+"""Requests of one connection without an answer. Clients send five to a broker, Kafka reads one at a time."""
+_BATCH_HEAD_BYTES: Final = 61
+"""Bytes of a partition's records that are kept of a Produce: the head of its first batch, which has no record."""
+
+
+class ClientSide(Side):
+    """The client's end: what comes are requests."""
+
+    __slots__ = ("_streamed", "apart", "held")
+
+    def __init__(self, relay: Relay) -> None:
+        super().__init__(relay)
+        self.held: ProxiedRequest | None = None
+        """The request that a rule holds back; what follows it waits."""
+        self.apart: RecordsApart | None = None
+        """The reader of the large request that passes, where it is looked at."""
+        self._streamed: ProxiedRequest | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            self.relay.client_host = str(peer[0])
+        self.read_or_not()
+        self.relay.proxy.opened(self.relay)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        relay = self.relay
+        if relay.broker.transport is not None:
+            relay.broker.transport.close()
+        relay.proxy.closed(relay)
+
+    @property
+    def is_blocked(self) -> bool:
+        relay = self.relay
+        return (
+            self.held is not None
+            or self.transport is None
+            or relay.broker.transport is None
+            or relay.is_draining
+            or len(relay.pending) >= _MOST_PENDING
+        )
+
+    def eof_received(self) -> bool:
+        # A client may close its half and read on; with TLS there is no half.
+        assert self.transport is not None, "it is open"
+        if self.relay.pending and self.transport.get_extra_info("ssl_object") is None:
+            self.relay.is_draining = True
+            return True
+        return False
+
+    # --- frames
+
+    def whole(self, frame: bytes) -> None:
+        """Take a request."""
+        relay = self.relay
+        if relay.is_raw_login:
+            if is_raw_token(frame):
+                self._pass_token(frame)
+                return
+            relay.is_raw_login = False
+        exchange = self._exchange(frame)
+        relay.proxy.count(exchange.plan)
+        if exchange.plan.key == SASL_HANDSHAKE.key and exchange.plan.version == 0:
+            relay.is_raw_login = True
+        if exchange.plan.is_kept:
+            exchange.request = self._kept(exchange, frame)
+        rules = relay.proxy.rules
+        if rules is None or not rules.takes(relay, exchange, frame):
+            self.forward(exchange, frame)
+
+    def forward(self, exchange: ProxiedRequest, frame: bytes) -> None:
+        """Send a request to the broker."""
+        relay = self.relay
+        if exchange.has_answer:
+            relay.pending.append(exchange)
+        relay.broker.write(frame)
+        if not exchange.has_answer:
+            relay.finish(exchange)
+
+    def _exchange(self, beginning: bytes) -> ProxiedRequest:
+        """The exchange of a request, of which the beginning is enough. Raises :class:`SchemaError`."""
+        header = read_request_header(beginning[LENGTH_BYTES : LENGTH_BYTES + _LONGEST_HEAD])
+        plan = self.relay.proxy.plans[header.api_key, header.api_version]
+        exchange = ProxiedRequest(plan, header.correlation_id, header.client_id, header.body_at, time() * 1_000)
+        if plan.has_acks:
+            exchange.has_answer = acks_of(beginning[LENGTH_BYTES : LENGTH_BYTES + _LONGEST_HEAD], exchange) != 0
+        return exchange
+
+    def _kept(self, exchange: ProxiedRequest, frame: bytes) -> bytes:
+        """The body that is kept: of a Produce without records, of others all."""
+        if exchange.plan.has_acks:
+            apart = _without_records(exchange, len(frame))
+            apart.feed(frame[LENGTH_BYTES + exchange.body_at :])
+            return self._body(apart)
+        if len(frame) <= MOST_KEPT_BYTES:
+            return frame[LENGTH_BYTES + exchange.body_at :]
+        self.relay.proxy.counters.not_looked_at += 1
+        return b""
+
+    def _body(self, apart: RecordsApart) -> bytes:
+        if apart.is_complete:
+            return apart.kept
+        self.relay.proxy.counters.not_looked_at += 1
+        return b""
+
+    def _pass_token(self, frame: bytes) -> None:
+        plan = self.relay.proxy.plans[SASL_HANDSHAKE.key, 0]
+        exchange = ProxiedRequest(plan, -1, "", 0, time() * 1_000)
+        exchange.is_raw = True
+        self.forward(exchange, frame)
+
+    def begin(self, beginning: bytes, size: int) -> Pass:
+        """Decide about a request of which the beginning is here."""
+        if size > _LONGEST_REQUEST:
+            raise ConnectionRefused(f"a request of {size:,} bytes; expected at most {_LONGEST_REQUEST:,}")
+        relay = self.relay
+        if size <= _LONGEST_HEAD or relay.is_raw_login:
+            return Pass.HELD
+        if len(beginning) < _LONGEST_HEAD:
+            return Pass.UNDECIDED
+        exchange = self._exchange(beginning)
+        plan, rules = exchange.plan, relay.proxy.rules
+        is_looked_at = plan.is_kept and not plan.has_acks and size <= MOST_KEPT_BYTES
+        if is_looked_at or (rules is not None and rules.may_take(exchange)):
+            if size > MOST_HELD_BYTES:
+                raise ConnectionRefused(f"a request of {size:,} bytes; for a rule at most {MOST_HELD_BYTES:,} are held")
+            return Pass.HELD
+        relay.proxy.count(plan)
+        if plan.is_kept and plan.has_acks:
+            self.apart = _without_records(exchange, size)
+            self.apart.feed(beginning[LENGTH_BYTES + exchange.body_at :])
+        elif plan.is_kept:
+            relay.proxy.counters.not_looked_at += 1
+        self._streamed = exchange
+        if exchange.has_answer:
+            relay.pending.append(exchange)
+        relay.broker.write(beginning)
+        return Pass.STREAMED
+
+    def more(self, piece: bytes, *, is_last: bool) -> None:
+        """Pass on more of a large request."""
+        relay, apart, exchange = self.relay, self.apart, self._streamed
+        assert exchange is not None, "a request passes"
+        relay.broker.write(piece)
+        if apart is not None:
+            apart.feed(piece)
+        if is_last:
+            self.apart = self._streamed = None
+            if apart is not None:
+                exchange.request = self._body(apart)
+            if not exchange.has_answer:
+                relay.finish(exchange)
+
+
+def _without_records(exchange: ProxiedRequest, size: int) -> RecordsApart:
+    """The reader of a Produce; ``size`` is that of the frame."""
+    codec = exchange.plan.codec
+    assert codec is not None, "only known forms are kept"
+    body = size - LENGTH_BYTES - exchange.body_at
+    return RecordsApart(codec.api.request, codec, body, most_records=_BATCH_HEAD_BYTES)

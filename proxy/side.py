@@ -1,0 +1,84 @@
+"""What both ends of a relay have in common: bytes that are cut into frames, and a transport that may have enough."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from rejoin.protocol.wire.errors import SchemaError
+from rejoin.proxy.broker_table import TooManyBrokers
+from rejoin.proxy.frames import FrameSplitter
+
+if TYPE_CHECKING:
+    from rejoin.proxy.relay import Relay
+
+MOST_HELD_BYTES: Final = 64 << 20
+"""The largest frame that is held until it is whole."""
+MOST_KEPT_BYTES: Final = 4 << 20
+"""The largest frame that is kept to be looked at; larger ones pass unseen, and are counted."""
+
+
+class ConnectionRefused(Exception):
+    """Bytes that are no frame of Kafka's protocol, or that the proxy cannot hold."""
+
+
+class Side(asyncio.Protocol):
+    """What both ends have in common: bytes that are taken in turns, and a transport that may have enough."""
+
+    __slots__ = ("is_full", "relay", "splitter", "transport")
+
+    def __init__(self, relay: Relay) -> None:
+        self.relay = relay
+        self.transport: asyncio.Transport | None = None
+        self.splitter = FrameSplitter(cast(Any, self))
+        self.is_full = False
+        """Whether the transport takes no more for now."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to this end."""
+        if self.transport is not None and data:
+            self.transport.write(data)
+
+    def pause_writing(self) -> None:
+        self.is_full = True
+        self._peer().read_or_not()
+
+    def resume_writing(self) -> None:
+        self.is_full = False
+        self._peer().read_or_not()
+
+    def _peer(self) -> Side:
+        relay = self.relay
+        return relay.broker if self is relay.client else relay.client
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether no further frame of this end may be taken."""
+        return self.transport is None
+
+    def read_or_not(self) -> None:
+        """Read from this end, where what comes can be taken."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        if self._peer().is_full or self.is_blocked:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        self.feed(data)
+        if self.is_blocked:
+            self.read_or_not()
+
+    def feed(self, data: bytes = b"") -> None:
+        """Take bytes in."""
+        try:
+            self.splitter.feed(data)
+        except (ConnectionRefused, SchemaError, TooManyBrokers) as problem:
+            self.relay.end(str(problem))
+
+    def refuse(self, size: int, beginning: bytes) -> None:
+        raise ConnectionRefused(f"a frame of {size} bytes; expected a length of 0 or more")
