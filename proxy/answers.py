@@ -75,6 +75,8 @@ class BrokerSide(Side):
     def _finish(self, exchange: ProxiedRequest) -> None:
         relay = self.relay
         relay.finish(exchange)
+        if relay.pending and relay.pending[0].ready is not None:
+            relay.settle()
         client = relay.client
         if client.splitter.has_part and not client.is_blocked:
             client.feed()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Final
 
-from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.wire.codec import read_request_header
 from rejoin.protocol.wire.errors import SchemaError
 from rejoin.protocol.wire.primitives import Malformed, read_long_varint
@@ -31,11 +31,11 @@ class ProxiedRequest:
         "body_at",
         "client_id",
         "correlation_id",
-        "error",
         "fault",
         "has_answer",
         "is_forwarded",
         "is_raw",
+        "on_turn",
         "plan",
         "ready",
         "request",
@@ -61,7 +61,8 @@ class ProxiedRequest:
         """The answer in the broker's place."""
         self.fault: object = None
         """What a rule does to the answer."""
-        self.error: ErrorCode | None = None
+        self.on_turn: Callable[[], None] | None = None
+        """Called when all answers in front of this one are with the client."""
 
 
 def is_raw_token(beginning: bytes) -> bool:

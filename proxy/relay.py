@@ -7,6 +7,7 @@ wants to see passes as it arrives, piece by piece. Where one side does not read,
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from time import time
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ class Relay:
         "broker",
         "client",
         "client_host",
+        "client_port",
         "is_draining",
         "is_raw_login",
         "name",
@@ -43,6 +45,7 @@ class Relay:
         self.client = ClientSide(self)
         self.broker = BrokerSide(self)
         self.client_host = ""
+        self.client_port = 0
         self.software = ""
         """The client's software with its version, once ApiVersions has said it."""
         self.is_raw_login = False
@@ -72,12 +75,23 @@ class Relay:
             self.finish(exchange)
         if self.broker.splitter.has_part:
             self.broker.feed()
+        self.broker.read_or_not()
+
+    def when_first(self, exchange: ProxiedRequest, call: Callable[[], None]) -> None:
+        """Call once all answers in front of this one are with the client."""
+        if self.pending[0] is exchange:
+            call()
+        else:
+            exchange.on_turn = call
 
     def finish(self, exchange: ProxiedRequest) -> None:
         """An exchange is over."""
         exchange.answered_ms = time() * 1_000
         if exchange.plan.is_kept:
             self.proxy.watch.exchanged(self, exchange)
+        if self.pending and (on_turn := self.pending[0].on_turn) is not None:
+            self.pending[0].on_turn = None
+            on_turn()
         if self.is_draining and not self.pending:
             self.end()
 

@@ -42,7 +42,7 @@ class ClientSide(Side):
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
-            self.relay.client_host = str(peer[0])
+            self.relay.client_host, self.relay.client_port = str(peer[0]), int(peer[1])
         self.read_or_not()
         self.relay.proxy.opened(self.relay)
 

@@ -8,13 +8,13 @@ the number of the request.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
-from rejoin.coordinator.control.broker_log_writer.writer import stamp
 from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Broker, Context, Millis, Received
+from rejoin.journal.kafka_logs.request_lines import LoggedHead, RequestOrigin, RequestTimes, request_line
 from rejoin.journal.kafka_logs.template import Version
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
@@ -33,11 +33,6 @@ _DEPRECATED_UP_TO: Final = {
     "DeleteTopics": 0,
 }
 """Versions that Kafka 3.7 marks as going away with 4.0 (KIP-896)."""
-
-
-def key_name(api: str) -> str:
-    """JoinGroup as JOIN_GROUP."""
-    return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in api).lstrip("_")
 
 
 class RequestLog:
@@ -81,39 +76,16 @@ class RequestLog:
     ) -> list[str]:
         if group_id is not None and group_id not in traits_of(request, who.api_version).groups:
             return []
-        envelope = self._envelope(asking, at - asking.at, request, who, response)
-        return [f"[{stamp(at)}] DEBUG Completed request:{orjson.dumps(envelope).decode()} (kafka.request.logger)"]
-
-    def _envelope(
-        self, asking: Step, parked_ms: Millis, request: Request, who: Context, response: Response
-    ) -> dict[str, Any]:
         api, version = BY_REQUEST[type(request)], who.api_version
-        header: dict[str, Any] = {
-            "requestApiKey": api.key,
-            "requestApiVersion": version,
-            "correlationId": asking.number,
-            "clientId": who.client_id,
-            "requestApiKeyName": key_name(api.name),
-        }
         first, last = _DEPRECATED_SHOWN
-        if first <= self._version <= last and version <= _DEPRECATED_UP_TO.get(api.name, -1):
-            header["requestApiVersionDeprecated"] = True
-        local = round(asking.took_ms, 3)
-        return {
-            "isForwarded": False,
-            "requestHeader": header,
-            "request": orjson.loads(request.to_json(version)),
-            "response": orjson.loads(response.to_json(version)),
-            "connection": f"{self._broker.host}:{self._broker.port}-{who.client_host.lstrip('/')}:0-0",
-            "totalTimeMs": round(parked_ms + local, 3),
-            "requestQueueTimeMs": 0.0,
-            "localTimeMs": local,
-            "remoteTimeMs": float(parked_ms),
-            "throttleTimeMs": 0,
-            "responseQueueTimeMs": 0.0,
-            "sendTimeMs": 0.0,
-            "securityProtocol": "PLAINTEXT",
-            "principal": who.principal,
-            "listener": "PLAINTEXT",
-            "clientInformation": {"softwareName": "unknown", "softwareVersion": "unknown"},
-        }
+        is_deprecated = first <= self._version <= last and version <= _DEPRECATED_UP_TO.get(api.name, -1)
+        local, parked_ms = round(asking.took_ms, 3), at - asking.at
+        line = request_line(
+            at,
+            LoggedHead(api.name, api.key, version, asking.number, who.client_id, is_deprecated),
+            RequestOrigin(f"{self._broker.host}:{self._broker.port}-{who.client_host.lstrip('/')}:0-0", who.principal),
+            RequestTimes(parked_ms + local, local, parked_ms),
+            orjson.loads(request.to_json(version)),
+            orjson.loads(response.to_json(version)),
+        )
+        return [line]

@@ -7,7 +7,6 @@ What brokers log at DEBUG only is left out, and so is what they do not log.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from functools import singledispatchmethod
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from rejoin.journal.kafka_logs.reasons import (
     WITH_CLIENT_REASON,
     reason_line,
 )
+from rejoin.journal.kafka_logs.request_lines import stamp
 from rejoin.journal.kafka_logs.share_groups import SHARE_PARTITION
 from rejoin.journal.kafka_logs.streams_groups import SERVICE
 from rejoin.journal.kafka_logs.template import JAVA_SINCE, Template, Version
@@ -32,11 +32,6 @@ from rejoin.protocol.partitioner import partition_for
 
 _REPLACED_SINCE: Final = (3, 0)
 """From this version on, a line about a static member quotes its instance id as it is."""
-
-
-def stamp(at: Millis) -> str:
-    """An instant as log4j prints it; the broker's clock is set to UTC."""
-    return datetime.fromtimestamp(at / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S,") + f"{at % 1_000:03d}"
 
 
 class BrokerLog:

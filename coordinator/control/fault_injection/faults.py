@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -133,6 +134,11 @@ class Faults:
         self._faults: dict[str, Fault] = {}
         self._active: list[Fault] = []
         self._made = 0
+
+    @property
+    def active(self) -> Sequence[Fault]:
+        """The rules that still apply, in their order."""
+        return self._active
 
     def add(self, rule: FaultRule) -> Fault:
         """Make a rule, behind all others."""

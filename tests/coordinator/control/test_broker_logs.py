@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rejoin.coordinator.control.broker_log_writer.request_log import key_name
+from rejoin.journal.kafka_logs.request_lines import key_name
 from rejoin.coordinator.control.broker_log_writer.versions import kafka_version
 from rejoin.coordinator.control.errors import InvalidArgument
 from rejoin.protocol.registry import APIS
