@@ -77,10 +77,8 @@ class BrokerSide(Side):
         relay.finish(exchange)
         if relay.pending and relay.pending[0].ready is not None:
             relay.settle()
-        client = relay.client
-        if client.splitter.has_part and not client.is_blocked:
-            client.feed()
-            client.read_or_not()
+        if relay.client.splitter.has_part:
+            relay.client.go_on()
 
     def _next(self, beginning: bytes) -> ProxiedRequest:
         pending = self.relay.pending

@@ -115,8 +115,7 @@ class ProxyFaults:
             return
         client.held = None
         self._go_on(relay, exchange, frame, applied)
-        client.feed()
-        client.read_or_not()
+        client.go_on()
 
     def _go_on(self, relay: Relay, exchange: ProxiedRequest, frame: bytes, applied: AppliedFault) -> None:
         """Forward a request, answer it in the broker's place, or lose it."""

@@ -73,9 +73,7 @@ class Relay:
             assert exchange.ready is not None, "looked at above"
             self.client.write(exchange.ready)
             self.finish(exchange)
-        if self.broker.splitter.has_part:
-            self.broker.feed()
-        self.broker.read_or_not()
+        self.broker.go_on()
 
     def when_first(self, exchange: ProxiedRequest, call: Callable[[], None]) -> None:
         """Call once all answers in front of this one are with the client."""

@@ -243,7 +243,7 @@ class Proxy:
         if relay.client.transport is None:
             relay.end()
             return
-        relay.client.read_or_not()
+        relay.client.go_on()
 
     async def _logged_in(self, address: BrokerAddress) -> asyncio.Transport | None:
         upstream = self.options.upstream

@@ -68,6 +68,12 @@ class Side(asyncio.Protocol):
         else:
             self.transport.resume_reading()
 
+    def go_on(self) -> None:
+        """Take what waits, and read again, where that is possible now."""
+        if self.splitter.has_part and not self.is_blocked:
+            self.feed()
+        self.read_or_not()
+
     def data_received(self, data: bytes) -> None:
         self.feed(data)
         if self.is_blocked:

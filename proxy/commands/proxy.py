@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -22,6 +23,10 @@ def run(
     command_config: Annotated[
         str | None, Parameter(help="Properties file with TLS and SASL towards the cluster.", metavar="FILE")
     ] = None,
+    journal: Annotated[
+        Path | None,
+        Parameter(help="Directory for what clients said about groups; rejoin report and why read it.", metavar="DIR"),
+    ] = None,
     as_kafka: Annotated[
         str,
         Parameter(name="--as-kafka", help="Offer clients the versions of this release at most.", metavar="RELEASE"),
@@ -33,4 +38,6 @@ def run(
     """Stand between clients and a Kafka-compatible cluster, and pass on what they say to each other."""
     from rejoin.proxy.commands.running import WantedProxy, main  # noqa: PLC0415 (help can do without)
 
-    return main(WantedProxy(bootstrap_server, listen, advertised_host, command_config, as_kafka, drain_seconds))
+    return main(
+        WantedProxy(bootstrap_server, listen, advertised_host, command_config, journal, as_kafka, drain_seconds)
+    )

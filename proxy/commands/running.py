@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import structlog
 
@@ -17,6 +19,10 @@ from rejoin.posix import fast_loop_factory, stop_signals
 from rejoin.protocol.brokers.listener_address import check_advertised_host
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.proxy.service import Proxy, ProxyOptions
+from rejoin.proxy.watch import LineFile, RequestWatch
+
+REQUEST_LOG: Final = "kafka-request.log"
+"""The file in the journal's folder."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,7 @@ class WantedProxy:
     listen: str
     advertised_host: str = ""
     command_config: str | None = None
+    journal: Path | None = None
     as_kafka: str = ""
     drain_seconds: float = 10.0
 
@@ -41,7 +48,7 @@ def main(wanted: WantedProxy) -> int:
     try:
         options = proxy_options(wanted)
         with asyncio.Runner(loop_factory=fast_loop_factory()) as runner:
-            runner.run(_serve(options))
+            runner.run(_serve(options, _watch(wanted.journal)))
     except (WrongProxyOption, WrongOption, ValueError) as problem:
         return refuse(problem)
     return 0
@@ -90,11 +97,24 @@ def _listen(text: str) -> tuple[str, int]:
     return _address("--listen", text)
 
 
-async def _serve(options: ProxyOptions) -> None:
+def _watch(folder: Path | None) -> RequestWatch | None:
+    """The watch that writes into a folder, which is made."""
+    if folder is None:
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return RequestWatch(LineFile(folder / REQUEST_LOG))
+    except OSError as problem:
+        raise WrongProxyOption(f"--journal {folder}: {problem.strerror}; expected a directory to write to") from None
+
+
+async def _serve(options: ProxyOptions, watch: RequestWatch | None) -> None:
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-    proxy = Proxy(options)
+    proxy = Proxy(options, watch)
     await proxy.start()
     structlog.get_logger("proxy").info("proxy_ready", bootstrap_servers=proxy.bootstrap_servers)
     with stop_signals(loop, stopping.set):
         await stopping.wait()
         await proxy.stop(drain=True)
+    if watch is not None:
+        watch.close()

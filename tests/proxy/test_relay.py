@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import uvloop
+
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.find_coordinator import (
     Coordinator,
@@ -193,3 +195,14 @@ async def test_bare_tokens_of_a_login_pass() -> None:
         client.writer.write(b"\0\0\0\x0c\0user\0secret")
         assert await client.frame() == b""
         assert (await client.ask(HEARTBEAT)).error_code is ErrorCode.NONE
+
+
+def test_requests_that_come_before_the_broker_is_there_wait() -> None:
+    # uvloop reads on where asyncio's loop has paused already.
+    async def ask() -> None:
+        async with proxied(ScriptedBroker({"Heartbeat": HeartbeatResponse()})) as stand:
+            client = await stand.client()
+            assert (await client.ask(HEARTBEAT)).error_code is ErrorCode.NONE
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(ask())
