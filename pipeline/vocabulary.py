@@ -33,6 +33,9 @@ name of the error, its reason the rest."""
 SOFTWARE_VERSION: Final = "software_version"
 """The event of a line that states a version; its reason is the software and the version."""
 
+LOG_END_SEEN: Final = "log_end_seen"
+"""The event of an answer with the end of a partition's log, to Fetch or ListOffsets; offsets are where a reader was."""
+
 TOPIC_UNAVAILABLE: Final = "topic_unavailable"
 """The event of a line in which a client was refused a topic; its problem is Kafka's name of the error."""
 ASSIGNED_NOTHING: Final = "assigned_nothing"

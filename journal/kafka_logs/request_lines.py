@@ -17,6 +17,11 @@ def key_name(api: str) -> str:
     return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in api).lstrip("_")
 
 
+def api_name(key: str) -> str:
+    """JOIN_GROUP as JoinGroup."""
+    return "".join(word.capitalize() for word in key.split("_"))
+
+
 def stamp(at_ms: int) -> str:
     """An instant, in ms since 1970, as log4j prints it where the broker's clock is set to UTC."""
     return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S,") + f"{at_ms % 1_000:03d}"

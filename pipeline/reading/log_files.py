@@ -1,7 +1,8 @@
 """Reads one log file of brokers and clients into rows that are dealt out by subject. Spark is not needed.
 
-A row has ``what`` (statement, request, client, broken or file), ``about`` (its subject: g: and a group, c: and a client
-of a group that is not known, t: and a topic, x: and a transactional id, or p: and a node for offsets partitions),
+A row has ``what`` (statement, request, client, end, name, broken or file), ``about`` (its subject: g: and a group, c:
+and a client of a group that is not known, t: and a topic, x: and a transactional id, or p: and a node for offsets
+partitions; none where a line has the name of a topic's id),
 ``order_ms``, ``node``, ``file``, ``line`` and ``body``, which is JSON.
 """
 
@@ -16,6 +17,9 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from rejoin.journal.kafka_logs.bug_signs import SIGNS_OF_CLIENTS, STATES_VERSION, words_in
+from rejoin.pipeline.reading.broker_logs.exchanges.log_ends import OF_ENDS, LogEnds
+from rejoin.pipeline.reading.broker_logs.exchanges.producers import transactional_id_of
+from rejoin.pipeline.reading.broker_logs.exchanges.topic_names import NAMING, named_topics
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import MARKS, PARTITION_CREATED, LogFile, Statement, node_of
 from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS
@@ -27,7 +31,7 @@ from rejoin.pipeline.reading.coverage import MARKS as OF_FILES
 from rejoin.pipeline.reading.limits import TOO_LARGE
 from rejoin.pipeline.reading.packed.opening import ENDING, UNREADABLE, opened, size_of
 from rejoin.pipeline.reading.peeling.order import LARGEST, LineOrder, OldestFirst, look_at_order
-from rejoin.pipeline.reading.request_log import LoggedExchange
+from rejoin.pipeline.reading.request_log import OF_PRODUCERS, LoggedExchange
 
 COUNTS: Final = (
     *("lines", "statements", "requests", "other", "continuations", "broken", "not_utf8", "clock_steps"),
@@ -130,12 +134,15 @@ def _read_brokers(
 ) -> Iterator[dict[str, Any]]:
     """Rows of a broker's lines in a file, except for lines that a client wrote (``said``)."""
     log = LogFile(path, node_of(path), zone, words=words)
+    exchanges = _Exchanges()
     try:
         with opened(path) as file:
             for found in log.statements(OldestFirst(file) if counts["turned_round"] else file):
                 if isinstance(found, BrokenLine) and found.line in said:
                     log.counts.broken -= 1
                     log.counts.other += 1
+                elif isinstance(found, LoggedExchange):
+                    yield from exchanges.rows(log, found)
                 else:
                     yield _row(log, found)
         if log.read.records == 0 and log.read.unrelated and not said and not _is_placed(path):
@@ -174,24 +181,56 @@ def _process_of(path: str) -> str:
     return f"{file.parent.name}/{name}"
 
 
-def _row(log: LogFile, found: Statement | LoggedExchange | BrokenLine) -> dict[str, Any]:
+def _row(log: LogFile, found: Statement | BrokenLine) -> dict[str, Any]:
     if isinstance(found, BrokenLine):
         return _broken(log.file, found)
     body = _kept(found)
     if isinstance(body, BrokenLine):
         log.counts.broken += 1
-        if isinstance(found, LoggedExchange):
-            log.counts.requests -= 1
-        else:
-            log.counts.statements -= 1
+        log.counts.statements -= 1
         return _broken(log.file, body)
-    if isinstance(found, LoggedExchange):
-        about = f"g:{found.group_id}" if found.group_id is not None else f"p:{log.node}"
-        row = {"what": "request", "about": about, "order_ms": found.answered_at_ms, "node": log.node}
-    else:
-        about = _about(found)
-        row = {"what": "statement", "about": about, "order_ms": found.order_ms, "node": found.node}
+    row = {"what": "statement", "about": _about(found), "order_ms": found.order_ms, "node": found.node}
     return row | {"file": log.file, "line": found.line, "body": body}
+
+
+class _Exchanges:
+    """Rows of the requests of one file, by the subjects that each is about."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._ends = LogEnds()
+
+    def rows(self, log: LogFile, found: LoggedExchange) -> Iterator[dict[str, Any]]:
+        """A request's own rows; what it says of topics are rows of their own."""
+        if found.api in NAMING:
+            for topic_id, name in named_topics(found.response):
+                if self._names.get(topic_id) != name:
+                    self._names[topic_id] = name
+                    yield {"what": "name", "file": log.file, "line": found.line, "body": _json([topic_id, name])}
+            return
+        at = {"order_ms": found.answered_at_ms, "node": log.node, "file": log.file, "line": found.line}
+        if found.api in OF_ENDS:
+            for end in self._ends.new(found, self._names):
+                seen = {"client_id": found.client_id, **end._asdict()}
+                yield {"what": "end", "about": f"t:{end.topic}", **at, "body": _json(seen)}
+            return
+        body = _kept(found)
+        if isinstance(body, BrokenLine):
+            log.counts.broken += 1
+            log.counts.requests -= 1
+            yield _broken(log.file, body)
+            return
+        for about in _subjects(found, log.node):
+            yield {"what": "request", "about": about, **at, "body": body}
+
+
+def _subjects(found: LoggedExchange, node: str) -> Iterator[str]:
+    """The group, the transactional id, or the broker that a request is about."""
+    transactional_id = transactional_id_of(found.request)
+    if found.api in OF_PRODUCERS or transactional_id is not None:
+        yield f"x:{transactional_id or ''}"
+    if found.api not in OF_PRODUCERS:
+        yield f"g:{found.group_id}" if found.group_id is not None else f"p:{node}"
 
 
 _OF_32_BITS: Final = frozenset(

@@ -2,7 +2,7 @@
 
 A line is written when the answer is sent, so a request came ``totalTimeMs`` before the time of its line. Bodies are the
 messages of ``protocol``, with bytes in base64: what a member subscribes to and owns stands in JoinGroup, who gets what
-in SyncGroup. Requests without an answer are not in the log, and who asks for no group is not looked at.
+in SyncGroup. Requests without an answer are not in the log.
 """
 
 from __future__ import annotations
@@ -39,10 +39,18 @@ OF_GROUPS: Final = frozenset(
         "CONSUMER_GROUP_HEARTBEAT",
         "CONSUMER_GROUP_DESCRIBE",
         "SHARE_GROUP_HEARTBEAT",
+        "SHARE_GROUP_DESCRIBE",
         "STREAMS_GROUP_HEARTBEAT",
+        "STREAMS_GROUP_DESCRIBE",
     }
 )
-"""Requests that are about groups; produce and fetch requests and all others are counted, no more."""
+"""Requests that are about groups."""
+OF_PRODUCERS: Final = frozenset({"INIT_PRODUCER_ID", "ADD_PARTITIONS_TO_TXN", "ADD_OFFSETS_TO_TXN", "END_TXN"})
+"""Requests that are about producers and their transactions."""
+_OF_TOPICS: Final = frozenset({"FETCH", "LIST_OFFSETS", "METADATA", "CREATE_TOPICS"})
+"""Requests of which the ends of logs are read, or the names of topics."""
+READ: Final = OF_GROUPS | OF_PRODUCERS | _OF_TOPICS
+"""Requests that are read; all others are counted, no more."""
 
 _HOST: Final = re.compile(r".*:\d+-(?P<host>.*):\d+-\d+")
 
@@ -123,7 +131,7 @@ def read_exchange(record: Record) -> LoggedExchange | BrokenLine | None:
         api = str(header["requestApiKeyName"])
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         return BrokenLine(record.line, f"no request of a request log, or cut short: {_words(problem)}", text[:500])
-    if api not in OF_GROUPS:
+    if api not in READ:
         return None
     try:
         return _exchange(record, envelope, header, api)
@@ -218,6 +226,9 @@ def _body(value: object) -> dict[str, Any]:
 
 def group_of(request: dict[str, Any]) -> str | None:
     """The group that a request is about, or the one that it names alone."""
+    if request.get("keyType"):
+        # FindCoordinator asks for that of a transactional id, or of a share-partition.
+        return None
     for name in ("groupId", "key"):
         if isinstance(request.get(name), str) and request[name]:
             return str(request[name])
@@ -234,6 +245,11 @@ def error_of(response: dict[str, Any]) -> str | None:
     code = response.get("errorCode")
     if not isinstance(code, int) or code == 0:
         code = next(_codes(response), 0)
+    return error_name(code)
+
+
+def error_name(code: int) -> str | None:
+    """The name of an error; none for success."""
     if not code:
         return None
     try:

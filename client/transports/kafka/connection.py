@@ -85,7 +85,7 @@ class BrokerConnection(asyncio.Protocol):
         return future
 
     def hand_over(self) -> asyncio.WriteTransport | None:
-        """The transport, for another protocol to use from here on; None where it has ended. Nothing may be in flight."""
+        """The transport, for another protocol to use from here on; None if it has ended. Nothing may be in flight."""
         transport, self._transport = self._transport, None
         return transport if self.is_open else None
 

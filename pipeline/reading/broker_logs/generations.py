@@ -223,15 +223,20 @@ class Moves(NamedTuple):
 
 def count_moves(last: PartitionOwners, round_: GenerationExchanges) -> Moves:
     """Counts as ``rejoin.coordinator.core.groups.classic.rebalance`` does, and brings the last owners up to date."""
+    owned = round_.owned or ()
+    return moves_to(last, round_.members, (((each["topic"], each["partition"]), each["member_id"]) for each in owned))
+
+
+def moves_to(last: PartitionOwners, members: Iterable[str], owned: Iterable[tuple[tuple[str, int], str]]) -> Moves:
+    """Moves from the last owners to these, who become the last owners. ``members``: all that there are now."""
     moved = regained = 0
-    members = set(round_.members)
-    for owned in round_.owned or ():
-        where = (owned["topic"], owned["partition"])
+    there = set(members)
+    for where, member in owned:
         before = last.get(where)
-        if before != owned["member_id"]:
-            if before in members:
+        if before != member:
+            if before in there:
                 moved += 1
             else:
                 regained += 1
-        last[where] = owned["member_id"]
+        last[where] = member
     return Moves(moved, regained)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -18,10 +19,18 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rejoin.pipeline.columns import LONG, STRING
+from rejoin.pipeline.reading.broker_logs.exchanges.topic_names import TopicNames
 from rejoin.pipeline.reading.client_logs.owners import CLIENT, UNNAMED, named_groups
 from rejoin.pipeline.reading.coverage import Coverage
 from rejoin.pipeline.reading.inputs import InputFile
-from rejoin.pipeline.reading.log_events import RUN, broken_of_files, counts_of_files, events_of_subject, of_logs
+from rejoin.pipeline.reading.log_events import (
+    RUN,
+    broken_of_files,
+    counts_of_files,
+    events_of_subject,
+    names_of_topics,
+    of_logs,
+)
 from rejoin.pipeline.reading.log_files import read_file
 from rejoin.pipeline.reading.on_spark import Bronze
 from rejoin.pipeline.schemas import EVENTS, QUARANTINE, VERSION
@@ -50,11 +59,13 @@ def read_logs(
     ``timezone``: that of the brokers, whose logs have local times; raises ``zoneinfo.ZoneInfoNotFoundError`` for one
     that there is not. ``cut``: chooses among the rows of files.
     """
-    parsed = cut(parse(spark, files, timezone).persist())
+    whole = parse(spark, files, timezone).persist()
+    parsed = cut(whole)
     if coverage is not None:
         counts = parsed.where("what = 'file'").toArrow().to_pylist()
         coverage.add_files(counts_of_files(counts))
-    return sort_out(_with_groups(parsed), run_id)
+    names = names_of_topics(whole.where("what = 'name'").select("what", "body").toArrow().to_pylist())
+    return sort_out(_with_names(_with_groups(parsed), names), run_id, names)
 
 
 def _with_groups(parsed: DataFrame) -> DataFrame:
@@ -76,6 +87,14 @@ def _with_groups(parsed: DataFrame) -> DataFrame:
     return parsed.withColumn("about", fn.when(unnamed, group).otherwise(fn.col("about")))
 
 
+def _with_names(parsed: DataFrame, names: TopicNames) -> DataFrame:
+    """Parsed rows of topics by their names, where they had their ids."""
+    if not names:
+        return parsed
+    named = fn.create_map(*(fn.lit(part) for pair in names.items() for part in (f"t:{pair[0]}", f"t:{pair[1]}")))
+    return parsed.withColumn("about", fn.coalesce(named[fn.col("about")], fn.col("about")))
+
+
 def parse(spark: SparkSession, files: Iterable[InputFile], timezone: str = "UTC") -> DataFrame:
     """Rows of files, as :data:`PARSED`; the largest files come first."""
     ZoneInfo(timezone)
@@ -87,12 +106,12 @@ def parse(spark: SparkSession, files: Iterable[InputFile], timezone: str = "UTC"
     return table.mapInArrow(_read_files, from_arrow_schema(PARSED))
 
 
-def sort_out(parsed: DataFrame, run_id: str) -> Bronze:
+def sort_out(parsed: DataFrame, run_id: str, names: TopicNames | None = None) -> Bronze:
     """Events and quarantine, from rows that are persisted or written: they are read several times."""
     events = (
         parsed.where("about IS NOT NULL")
         .groupBy("about")
-        .applyInArrow(follow, from_arrow_schema(_RECONSTRUCTED))
+        .applyInArrow(partial(_follow, names or {}), from_arrow_schema(_RECONSTRUCTED))
         .withColumn("schema_version", fn.lit(VERSION))
         .withColumn("run_id", fn.lit(run_id))
         .withColumn("day", fn.to_date(fn.timestamp_millis("at_ms")))
@@ -128,8 +147,15 @@ def _read_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def follow(table: pa.Table) -> pa.Table:
     """The events of one subject."""
+    return _follow({}, table)
+
+
+def _follow(names: TopicNames, table: pa.Table) -> pa.Table:
     columns = ["order_ms", "node", "file", "line"]
-    rows = table.sort_by([(name, "ascending") for name in columns]).select(["what", "about", "file", "node", "body"])
+    rows = table.sort_by([(name, "ascending") for name in columns]).select(
+        ["what", "about", "order_ms", "file", "line", "node", "body"]
+    )
     by_row = (row for batch in rows.to_batches(ROWS_AT_ONCE) for row in batch.to_pylist())
-    found = [of_logs(event, nth) for nth, event in enumerate(events_of_subject(rows["about"][0].as_py(), by_row))]
+    made = events_of_subject(rows["about"][0].as_py(), by_row, names)
+    found = [of_logs(event, nth) for nth, event in enumerate(made)]
     return pa.Table.from_pylist(found, _RECONSTRUCTED)

@@ -10,6 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from rejoin.pipeline.reading.broker_logs.exchanges.epochs import HeartbeatHistory, ShareHistory
+from rejoin.pipeline.reading.broker_logs.exchanges.offsets import commit_events
+from rejoin.pipeline.reading.broker_logs.exchanges.refusals import refusals
+from rejoin.pipeline.reading.broker_logs.exchanges.tasks import StreamsHistory
+from rejoin.pipeline.reading.broker_logs.exchanges.topic_names import TopicNames
 from rejoin.pipeline.reading.broker_logs.generations import (
     BROKER_LOG,
     FAR_MS,
@@ -47,14 +52,24 @@ EventsByName = dict[tuple[str, int | None], list[EventRow]]
 """Events by their names and generations."""
 
 
-def complete(events: list[EventRow], asked: list[SourcedExchange]) -> list[EventRow]:
-    """A coordinator's events of one group, completed from its requests; from requests alone if it has none."""
+def complete(events: list[EventRow], asked: list[SourcedExchange], names: TopicNames | None = None) -> list[EventRow]:
+    """A coordinator's events of one group, completed from its requests; from requests alone if it has none.
+
+    ``names``: those of topics, by id.
+    """
+    names = {} if names is None else names
+    of_members = [] if events else refusals(asked)
+    return [*_complete(events, asked, names), *commit_events(asked, names), *of_members]
+
+
+def _complete(events: list[EventRow], asked: list[SourcedExchange], names: TopicNames) -> list[EventRow]:
     rounds = generations_of(asked)
     former = former_ids(asked)
     seen = [*poll_timeouts(asked), *last_answers(events, asked)]
     complete_modern(events, asked)
     if not any(event["event"] == "rebalance_started" for event in events):
-        return [*events, *seen, *events_of_requests(rounds, asked, former)]
+        of_epochs = [] if any(event["event"] in _OF_EPOCHS for event in events) else epochs_of(asked, names)
+        return [*events, *seen, *events_of_requests(rounds, asked, former), *of_epochs]
     owners: PartitionOwners = {}
     before: GenerationExchanges | None = None
     completed: list[EventRow] = [*events, *seen]
@@ -81,6 +96,23 @@ def complete(events: list[EventRow], asked: list[SourcedExchange]) -> list[Event
         completed += _static_restarts(each, replaced)
         before = each
     return completed
+
+
+_OF_EPOCHS: Final = ("group_epoch_bumped", "member_joined", "member_removed")
+"""Events of a group with epochs that its coordinator logs."""
+_KINDS: Final = {
+    "CONSUMER_GROUP_HEARTBEAT": HeartbeatHistory,
+    "SHARE_GROUP_HEARTBEAT": ShareHistory,
+    "STREAMS_GROUP_HEARTBEAT": StreamsHistory,
+}
+
+
+def epochs_of(asked: list[SourcedExchange], names: TopicNames) -> Iterator[EventRow]:
+    """The events of a group of a newer protocol that is in no coordinator's log."""
+    for api, history in _KINDS.items():
+        mine = [each for each in asked if each.exchange.api == api and each.exchange.group_id is not None]
+        if mine:
+            yield from history(str(mine[0].exchange.group_id), mine, names).events()
 
 
 class _MemberIds(NamedTuple):

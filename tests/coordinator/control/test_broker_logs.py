@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from rejoin.journal.kafka_logs.request_lines import key_name
 from rejoin.coordinator.control.broker_log_writer.versions import kafka_version
 from rejoin.coordinator.control.errors import InvalidArgument
+from rejoin.journal.kafka_logs.request_lines import key_name
 from rejoin.protocol.registry import APIS
 from tests.coordinator.control.helpers import ControlledNode
 from tests.coordinator.service.helpers import join, sync
