@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from time import time
 from typing import TYPE_CHECKING
 
 from rejoin.proxy.answers import BrokerSide
@@ -84,7 +83,7 @@ class Relay:
 
     def finish(self, exchange: ProxiedRequest) -> None:
         """An exchange is over."""
-        exchange.answered_ms = time() * 1_000
+        exchange.answered_ms = self.proxy.now_ms()
         if exchange.plan.is_kept:
             self.proxy.watch.exchanged(self, exchange)
         if self.pending and (on_turn := self.pending[0].on_turn) is not None:

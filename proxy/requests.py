@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from time import time
 from typing import TYPE_CHECKING, Final
 
 from rejoin.protocol.registry import SASL_HANDSHAKE
@@ -105,7 +104,9 @@ class ClientSide(Side):
         """The exchange of a request, of which the beginning is enough. Raises :class:`SchemaError`."""
         header = read_request_header(beginning[LENGTH_BYTES : LENGTH_BYTES + _LONGEST_HEAD])
         plan = self.relay.proxy.plans[header.api_key, header.api_version]
-        exchange = ProxiedRequest(plan, header.correlation_id, header.client_id, header.body_at, time() * 1_000)
+        exchange = ProxiedRequest(
+            plan, header.correlation_id, header.client_id, header.body_at, self.relay.proxy.now_ms()
+        )
         if plan.has_acks:
             exchange.has_answer = acks_of(beginning[LENGTH_BYTES : LENGTH_BYTES + _LONGEST_HEAD], exchange) != 0
         return exchange
@@ -129,7 +130,7 @@ class ClientSide(Side):
 
     def _pass_token(self, frame: bytes) -> None:
         plan = self.relay.proxy.plans[SASL_HANDSHAKE.key, 0]
-        exchange = ProxiedRequest(plan, -1, "", 0, time() * 1_000)
+        exchange = ProxiedRequest(plan, -1, "", 0, self.relay.proxy.now_ms())
         exchange.is_raw = True
         self.forward(exchange, frame)
 

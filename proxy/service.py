@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from time import time
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import structlog
@@ -104,11 +106,24 @@ class ProxyOptions:
 _MOST_UNKNOWN: Final = 200
 
 
+def system_ms() -> float:
+    """The system's clock."""
+    return time() * 1_000
+
+
 class Proxy:
     """Listens for clients of one cluster. ``start`` and ``stop`` belong to the running loop."""
 
-    def __init__(self, options: ProxyOptions, watch: Watch | None = None, rules: Rules | None = None) -> None:
+    def __init__(
+        self,
+        options: ProxyOptions,
+        watch: Watch | None = None,
+        rules: Rules | None = None,
+        now_ms: Callable[[], float] = system_ms,
+    ) -> None:
+        """``now_ms``: the clock by which the instants of exchanges are, in ms since 1970."""
         self.options = options
+        self.now_ms = now_ms
         self.release = options.release
         self.watch: Watch = watch if watch is not None else NothingWatched()
         self.rules = rules

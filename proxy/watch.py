@@ -7,12 +7,9 @@ credentials are in none of these requests. A heartbeat that says nothing new is 
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-import structlog
 
 from rejoin.journal.kafka_logs.request_lines import (
     UNKNOWN_SOFTWARE,
@@ -23,18 +20,24 @@ from rejoin.journal.kafka_logs.request_lines import (
 )
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
-from rejoin.protocol.registry import API_VERSIONS, DEFINED
+from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from rejoin.protocol.registry import API_VERSIONS, DEFINED, FETCH, METADATA
+from rejoin.protocol.types import ZERO_UUID
 from rejoin.protocol.wire.errors import SchemaError
 from rejoin.proxy.exchange import ProxiedRequest
+from rejoin.proxy.line_file import LineFile
 
 if TYPE_CHECKING:
     from rejoin.proxy.relay import Relay
 
-REPEATED_SECONDS: Final = 30.0
+REPEATED_MS: Final = 30_000
 """How long the same request with the same answer is not written again."""
 _MOST_REPEATED: Final = 16
 """Requests of one connection that are compared with the next of their kind."""
-_REOPEN_SECONDS: Final = 5.0
+_MOST_TOPICS: Final = 100_000
+"""Topics whose ids are known by name."""
+_FETCH_MS: Final = 1_000
+"""How often a Fetch of one connection is written at most: for positions and ends, not for each batch of records."""
 
 _WATCHED: Final = (
     *("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "OffsetDelete"),
@@ -42,57 +45,13 @@ _WATCHED: Final = (
     *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "ShareGroupHeartbeat", "ShareGroupDescribe"),
     *("StreamsGroupHeartbeat", "StreamsGroupDescribe", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn"),
     *("EndTxn", "AlterShareGroupOffsets", "DeleteShareGroupOffsets", "DescribeShareGroupOffsets"),
+    *("Metadata", "CreateTopics", "ListOffsets", "Fetch"),
 )
 WATCHED: Final = frozenset(key for key, api in DEFINED.items() if api.name in _WATCHED) | {API_VERSIONS.key}
-"""The keys of the APIs that are looked at. ApiVersions has the client's software, and is not written."""
+"""The keys of the APIs that are looked at. ApiVersions has the client's software, and is not written.
 
-
-class LineFile:
-    """A file that lines are appended to. Where that fails, lines are counted as lost, and it is tried again later."""
-
-    def __init__(self, path: Path) -> None:
-        """Raises ``OSError`` where the file cannot be opened."""
-        self.path = path
-        self.lost = 0
-        """Lines that could not be written."""
-        self._handle: Any = path.open("ab", buffering=0)
-        self._failed_at = 0.0
-        self._log: Any = structlog.get_logger("proxy").bind()
-
-    def write(self, line: str) -> None:
-        """Append a line."""
-        if self._handle is None and not self._reopened():
-            self.lost += 1
-            return
-        data = line.encode() + b"\n"
-        try:
-            written = self._handle.write(data)
-            if written != len(data):
-                raise OSError(f"{written} of {len(data)} bytes were written")
-        except OSError as problem:
-            self.lost += 1
-            self._failed_at = monotonic()
-            self._log.error("proxy_journal_not_written", file=str(self.path), reason=problem.strerror or str(problem))
-            self.close()
-
-    def _reopened(self) -> bool:
-        if monotonic() - self._failed_at < _REOPEN_SECONDS:
-            return False
-        try:
-            self._handle = self.path.open("ab", buffering=0)
-            # What was cut short must not take the next line with it.
-            self._handle.write(b"\n")
-        except OSError:
-            self._handle, self._failed_at = None, monotonic()
-            return False
-        self._log.warning("proxy_journal_written_again", file=str(self.path), lost=self.lost)
-        return True
-
-    def close(self) -> None:
-        """Close it; the next line opens it again."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            handle.close()
+Of Metadata only topics are written that no line has named before; of Fetch one answer a second, without records.
+"""
 
 
 class RequestWatch:
@@ -105,6 +64,10 @@ class RequestWatch:
         self.unreadable = 0
         """Exchanges whose request or answer could not be read; they passed."""
         self._last: dict[Relay, dict[int, tuple[bytes, bytes, float]]] = {}
+        self._topics: dict[str, Any] = {}
+        """Topics that a line has named, by id."""
+        self._last_ms = 0
+        file.on_next_file = self._all_topics
 
     def exchanged(self, relay: Relay, exchange: ProxiedRequest) -> None:
         """Write an exchange whose request and answer were kept."""
@@ -120,19 +83,55 @@ class RequestWatch:
             self.unreadable += 1
             return
         request, response = found
+        if isinstance(response, MetadataResponse):
+            named = self._new_topics(response)
+            if named is None:
+                return
+            request, response = MetadataRequest(topics=()), named
         plan = exchange.plan
-        version = plan.version
-        head = LoggedHead(plan.name, plan.key, version, exchange.correlation_id, exchange.client_id)
+        head = LoggedHead(plan.name, plan.key, plan.version, exchange.correlation_id, exchange.client_id)
+        self._write(exchange, head, relay, request, response)
+
+    def _write(
+        self, exchange: ProxiedRequest, head: LoggedHead, relay: Relay, request: Request, response: Response
+    ) -> None:
         took = exchange.answered_ms - exchange.arrived_ms
+        self._last_ms = round(exchange.answered_ms)
         line = request_line(
-            round(exchange.answered_ms),
+            self._last_ms,
             head,
             RequestOrigin(connection_text(relay), software=software_of(relay)),
             RequestTimes(took, 0.0, took),
-            orjson.loads(request.to_json(version)),
-            orjson.loads(response.to_json(version)),
+            orjson.loads(request.to_json(head.version)),
+            orjson.loads(response.to_json(head.version)),
         )
         self.file.write(line)
+
+    def _new_topics(self, response: MetadataResponse) -> MetadataResponse | None:
+        """An answer with those topics alone that no line has named before; none where there are none."""
+        fresh = [
+            topic.model_copy(update={"partitions": ()})
+            for topic in response.topics
+            if topic.name and topic.topic_id != ZERO_UUID and self._topics.get(topic.topic_id) != topic.name
+        ]
+        fresh = fresh[: max(_MOST_TOPICS - len(self._topics), 0)]
+        self._topics.update((topic.topic_id, topic.name) for topic in fresh)
+        return MetadataResponse(topics=tuple(fresh)) if fresh else None
+
+    def _all_topics(self) -> str:
+        """A line with all topics, so that each file of the journal has their names."""
+        if not self._topics:
+            return ""
+        topics = tuple(MetadataResponseTopic(topic_id=topic_id, name=name) for topic_id, name in self._topics.items())
+        version = METADATA.max_version
+        return request_line(
+            self._last_ms,
+            LoggedHead(METADATA.name, METADATA.key, version, -1, None),
+            RequestOrigin(""),
+            RequestTimes(0.0, 0.0, 0.0),
+            orjson.loads(MetadataRequest(topics=()).to_json(version)),
+            orjson.loads(MetadataResponse(topics=topics).to_json(version)),
+        )
 
     def connection_ended(self, relay: Relay) -> None:
         """Forget the connection."""
@@ -145,12 +144,17 @@ class RequestWatch:
     def _is_repeated(self, relay: Relay, exchange: ProxiedRequest) -> bool:
         """Whether the connection's last exchange of this API was the same, and was written lately."""
         last = self._last.setdefault(relay, {})
-        key, answer, now = exchange.plan.key, exchange.answer[4:], monotonic()
+        key, answer, now = exchange.plan.key, exchange.answer[4:], exchange.answered_ms
         before = last.get(key)
-        if before is not None and before[:2] == (exchange.request, answer) and now - before[2] < REPEATED_SECONDS:
-            return True
+        if before is not None:
+            since = now - before[2]
+            if key == FETCH.key:
+                if since < _FETCH_MS:
+                    return True
+            elif before[:2] == (exchange.request, answer) and since < REPEATED_MS:
+                return True
         if key in last or len(last) < _MOST_REPEATED:
-            last[key] = (exchange.request, answer, now)
+            last[key] = (exchange.request, answer, now) if key != FETCH.key else (b"", b"", now)
         return False
 
     @staticmethod

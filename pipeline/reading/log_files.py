@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from rejoin.journal.kafka_logs.bug_signs import SIGNS_OF_CLIENTS, STATES_VERSION, words_in
-from rejoin.pipeline.reading.broker_logs.exchanges.log_ends import OF_ENDS, LogEnds
+from rejoin.pipeline.reading.broker_logs.exchanges.log_ends import OF_ENDS, EndChooser
 from rejoin.pipeline.reading.broker_logs.exchanges.producers import transactional_id_of
 from rejoin.pipeline.reading.broker_logs.exchanges.topic_names import NAMING, named_topics
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
@@ -198,7 +198,7 @@ class _Exchanges:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._ends = LogEnds()
+        self._ends = EndChooser()
 
     def rows(self, log: LogFile, found: LoggedExchange) -> Iterator[dict[str, Any]]:
         """A request's own rows; what it says of topics are rows of their own."""

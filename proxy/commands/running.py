@@ -18,8 +18,9 @@ from rejoin.error_lines import refuse
 from rejoin.posix import fast_loop_factory, stop_signals
 from rejoin.protocol.brokers.listener_address import check_advertised_host
 from rejoin.protocol.brokers.releases import newest_versions
+from rejoin.proxy.line_file import LineFile
 from rejoin.proxy.service import Proxy, ProxyOptions
-from rejoin.proxy.watch import LineFile, RequestWatch
+from rejoin.proxy.watch import RequestWatch
 
 REQUEST_LOG: Final = "kafka-request.log"
 """The file in the journal's folder."""

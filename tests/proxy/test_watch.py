@@ -10,7 +10,8 @@ from rejoin.pipeline.reading.request_log import LoggedExchange, read_exchange
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
-from rejoin.proxy.watch import LineFile, RequestWatch
+from rejoin.proxy.line_file import LineFile
+from rejoin.proxy.watch import RequestWatch
 from tests.proxy.wire import ScriptedBroker, proxied
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

@@ -83,6 +83,15 @@ class GenerationExchanges:
             for topic, partition in partitions or ()
         ]
 
+    @property
+    def owned_since(self) -> list[dict[str, Any]] | None:
+        """The assignments, by the ids that members have by the end of the generation."""
+        names = {old: new for old, new, _ in self.returned}
+        owned = self.owned
+        if owned is None or not names:
+            return owned
+        return [row | {"member_id": _latest(row["member_id"], names)} for row in owned]
+
 
 def request_event(asked: SourcedExchange) -> EventRow:
     """The row of one request with its answer; ``at_ms`` is its arrival."""
@@ -212,6 +221,13 @@ def _sync(rounds: list[GenerationExchanges], asked: SourcedExchange) -> None:
     elif current.assigned is None:
         # The leader's own request is in none of the files; the followers' requests have at least their own parts.
         current.given.setdefault(member, decoded_assignment(exchange.response.get("assignment")))
+
+
+def rename_owners(last: PartitionOwners, round_: GenerationExchanges) -> None:
+    """Static members that came back under other ids keep what they had."""
+    names = {old: new for old, new, _ in round_.returned}
+    if names:
+        last.update({where: _latest(owner, names) for where, owner in last.items()})
 
 
 class Moves(NamedTuple):

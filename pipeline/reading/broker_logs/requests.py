@@ -26,6 +26,7 @@ from rejoin.pipeline.reading.broker_logs.generations import (
     event_row,
     generations_of,
     list_or_none,
+    rename_owners,
 )
 from rejoin.pipeline.reading.broker_logs.groups.membership import (
     COMPLETING,
@@ -47,6 +48,9 @@ from rejoin.pipeline.reading.request_log import (
     assignments,
     leaving,
 )
+
+CLASSIC: Final = "classic"
+"""The protocol of a group whose members send JoinGroup."""
 
 EventsByName = dict[tuple[str, int | None], list[EventRow]]
 """Events by their names and generations."""
@@ -94,6 +98,7 @@ def _complete(events: list[EventRow], asked: list[SourcedExchange], names: Topic
                 event |= {"source": BROKER_LOG, "node": started["node"]}
             completed.append(event)
         completed += _static_restarts(each, replaced)
+        rename_owners(owners, each)
         before = each
     return completed
 
@@ -173,7 +178,9 @@ def _fill(event: EventRow, round_: GenerationExchanges, before: GenerationExchan
     if round_.owned is not None:
         event |= {"owned_after": round_.owned, "moved": moves.moved, "regained": moves.regained}
     if before is not None and before.owned is not None:
-        event["owned_before"] = before.owned
+        event["owned_before"] = before.owned_since
+    elif before is None and round_.generation == 1:
+        event["owned_before"] = []
     if before is not None and before.assigned is not None and event.get("members_before") != []:
         event["members_before"] = before.members_since
     if round_.assigned is not None:
@@ -274,14 +281,14 @@ def events_of_requests(
             state = EMPTY if each.generation == 1 else None
         group = {"group_id": each.ended.exchange.group_id}
         began = event_row(first.asked, "rebalance_started", INFERRED, first.at_ms) | group
-        began["generation"] = each.generation - 1
+        began |= {"generation": each.generation - 1, "group_type": CLASSIC}
         began |= first.cause
         if state is not None:
             began |= {"previous_state": state, "initial": state == EMPTY}
         for event in _joins(each, before, {}, ids):
             _put_in_place(event, began)
             yield event
-        for event in _removals(each, before, beginnings, began.get("cause_member_id")):
+        for event in _removals(each, before, beginnings, began):
             _put_in_place(event, began)
             yield event
         yield _moved(began, state, PREPARING)
@@ -296,6 +303,7 @@ def events_of_requests(
         if each.assigned is not None:
             yield from _stable(each, before, moves, began, phase)
             yield from _static_restarts(each, [])
+        rename_owners(owners, each)
         before = each
 
 
@@ -306,7 +314,7 @@ def _moved(event: EventRow, before: str | None, state: str) -> EventRow:
 
 
 def _removals(
-    round_: GenerationExchanges, before: GenerationExchanges | None, beginnings: _Beginnings, culprit: str | None
+    round_: GenerationExchanges, before: GenerationExchanges | None, beginnings: _Beginnings, began: EventRow
 ) -> Iterator[EventRow]:
     assert round_.ended is not None, "a round has begun with an answer"
     if before is None:
@@ -316,12 +324,15 @@ def _removals(
             continue
         left = beginnings.left.get(member_id)
         asked = left.asked if left is not None else round_.ended
-        at = left.at_ms if left is not None else round_.ended.exchange.answered_at_ms
+        is_culprit = left is None and member_id == began.get("cause_member_id")
+        at = round_.ended.exchange.answered_at_ms
+        if left is not None or is_culprit:
+            at = left.at_ms if left is not None else began["at_ms"]
         event = event_row(asked, "member_removed", EXACT if left is not None else INFERRED, at)
         event |= {
             "group_id": asked.exchange.group_id,
             "member_id": member_id,
-            "cause": "left" if left is not None else "session-expiry" if member_id == culprit else "did-not-rejoin",
+            "cause": "left" if left is not None else "session-expiry" if is_culprit else "did-not-rejoin",
         }
         if left is not None and left.cause.get("client_reason"):
             event["client_reason"] = left.cause["client_reason"]
@@ -341,6 +352,7 @@ def _stable(
     done = event_row(round_.assigned, "rebalance_completed", EXACT, exchange.answered_at_ms) | group
     done |= {name: began[name] for name in _CAUSE if name in began}
     done |= {
+        "group_type": CLASSIC,
         "attempts": 1,
         "rebalance_ms": exchange.answered_at_ms - began["at_ms"],
         "join_ms": phase["join_ms"],
@@ -389,7 +401,11 @@ class _Beginnings:
             stable = before.assigned or before.ended
             since = stable.exchange.answered_at_ms
         until = round_.ended.exchange.answered_at_ms
-        found = [each for each in self._candidates(round_, before) if since <= each.at_ms <= until]
+        found = [
+            each
+            for each in self._candidates(round_, before)
+            if since <= each.at_ms <= until and not (before is not None and _is_of(before, each))
+        ]
         if found:
             return min(found, key=lambda each: each.at_ms)
         return _Beginning(round_.ended.exchange.arrived_at_ms, round_.ended, {"cause": UNKNOWN})
@@ -419,4 +435,37 @@ class _Beginnings:
                 continue
             # A rebalance is in progress that no request began: a member's session ended.
             if missed is not None:
-                yield _Beginning(exchange.arrived_at_ms, each, {"cause": "session-expiry", "cause_member_id": missed})
+                at = self._expired_at(missed, exchange.arrived_at_ms)
+                yield _Beginning(at, each, {"cause": "session-expiry", "cause_member_id": missed})
+
+    def _expired_at(self, member_id: str, seen_at: int) -> int:
+        """When a session ended, which was over by ``seen_at``: its timeout after the last request, if that is known.
+
+        It had not ended while another member's heartbeat was answered without an error.
+        """
+        last = timeout = None
+        latest = 0
+        for each in self._asked:
+            exchange = each.exchange
+            if exchange.answered_at_ms >= seen_at:
+                break
+            if exchange.member_id == member_id and exchange.error is None:
+                last = exchange.answered_at_ms
+                if exchange.api == "JOIN_GROUP":
+                    timeout = exchange.request.get("sessionTimeoutMs")
+            elif exchange.api == "HEARTBEAT" and exchange.error is None:
+                latest = exchange.answered_at_ms
+        if last is None or not isinstance(timeout, int):
+            return seen_at
+        return min(max(last + timeout, latest), seen_at)
+
+
+def _is_of(round_: GenerationExchanges, beginning: _Beginning) -> bool:
+    """Whether what might have begun the next rebalance was answered before this one was over, within the same ms."""
+    stable, asked = round_.assigned or round_.ended, beginning.asked
+    if stable is None or stable.file != asked.file:
+        return False
+    return (asked.exchange.answered_at_ms, asked.exchange.line) <= (
+        stable.exchange.answered_at_ms,
+        stable.exchange.line,
+    )

@@ -32,7 +32,7 @@ Partitions = frozenset[tuple[str, int]]
 
 
 @dataclass(slots=True)
-class Member:
+class SeenMember:
     """A member, as its heartbeats and their answers show it."""
 
     instance: str | None
@@ -91,7 +91,7 @@ class HeartbeatHistory:
         for index, each in enumerate(self._asked):
             if each.exchange.member_id is not None:
                 self._of_member.setdefault(each.exchange.member_id, []).append(index)
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, SeenMember] = {}
         self._owners: PartitionOwners = {}
         self._epoch: int | None = None
         self._assignor: str | None = None
@@ -189,7 +189,7 @@ class HeartbeatHistory:
         self._move(each, member_id, member, epoch, given)
         member.answered_ms = exchange.answered_at_ms
 
-    def _see_subscription(self, each: SourcedExchange, member_id: str, member: Member, *, is_new: bool) -> None:
+    def _see_subscription(self, each: SourcedExchange, member_id: str, member: SeenMember, *, is_new: bool) -> None:
         request = each.exchange.request
         self._assignor = request.get("serverAssignor") or self._assignor
         topics = request.get("subscribedTopicNames")
@@ -209,17 +209,17 @@ class HeartbeatHistory:
 
     # --- members
 
-    def _new_member(self, each: SourcedExchange) -> Member:
+    def _new_member(self, each: SourcedExchange) -> SeenMember:
         exchange = each.exchange
         timeout = exchange.request.get("rebalanceTimeoutMs")
-        return Member(
+        return SeenMember(
             exchange.request.get("instanceId"),
             -1,
             exchange.answered_at_ms,
             timeout if isinstance(timeout, int) and timeout > 0 else None,
         )
 
-    def _joined(self, each: SourcedExchange, member_id: str) -> Member:
+    def _joined(self, each: SourcedExchange, member_id: str) -> SeenMember:
         exchange, request = each.exchange, each.exchange.request
         member = self._new_member(each)
         instance = member.instance
@@ -261,7 +261,7 @@ class HeartbeatHistory:
         self._trigger = self._caused("join-new", member_id, member)
         return member
 
-    def _remove(self, each: SourcedExchange, member_id: str, member: Member, cause: str, confidence: str) -> None:
+    def _remove(self, each: SourcedExchange, member_id: str, member: SeenMember, cause: str, confidence: str) -> None:
         self._emit(
             each,
             "member_removed",
@@ -273,7 +273,7 @@ class HeartbeatHistory:
         )
         del self._members[member_id]
 
-    def _lost(self, each: SourcedExchange, member_id: str, member: Member) -> None:
+    def _lost(self, each: SourcedExchange, member_id: str, member: SeenMember) -> None:
         """A member is out that did not leave: its session ended, or it did not give up its partitions in time."""
         self._come_to_rest()
         late = (
@@ -312,7 +312,7 @@ class HeartbeatHistory:
         exchange = self._asked[later[at]].exchange
         return exchange.error in _ENDED or exchange.request.get("memberEpoch") == _JOINS
 
-    def _caused(self, cause: str, member_id: str, member: Member) -> dict[str, Any]:
+    def _caused(self, cause: str, member_id: str, member: SeenMember) -> dict[str, Any]:
         found = {"cause": cause, "cause_member_id": member_id}
         return found if member.instance is None else found | {"cause_group_instance_id": member.instance}
 
@@ -388,7 +388,7 @@ class HeartbeatHistory:
         )
 
     def _move(
-        self, each: SourcedExchange, member_id: str, member: Member, epoch: int, given: Partitions | None
+        self, each: SourcedExchange, member_id: str, member: SeenMember, epoch: int, given: Partitions | None
     ) -> None:
         """Take in what an answer gives a member, and what its request says that it has."""
         now = each.exchange.answered_at_ms
@@ -432,10 +432,10 @@ class HeartbeatHistory:
             return None
         return frozenset(partitions_in(assignment.get("topicPartitions"), self._names))
 
-    def _who(self, member_id: str, member: Member) -> dict[str, Any]:
+    def _who(self, member_id: str, member: SeenMember) -> dict[str, Any]:
         return {"member_id": member_id, "group_instance_id": member.instance, "member_epoch": member.epoch}
 
-    def _reconciled(self, each: SourcedExchange, member_id: str, member: Member) -> None:
+    def _reconciled(self, each: SourcedExchange, member_id: str, member: SeenMember) -> None:
         rows = partition_rows(sorted(member.has))
         began = self._rise.began_ms if self._rise is not None and self.has_rebalances else None
         waited = 0 if began is None else each.exchange.answered_at_ms - began

@@ -28,7 +28,7 @@ class SeenEnd(NamedTuple):
     position: int | None
 
 
-class LogEnds:
+class EndChooser:
     """Chooses among the answers of one file those that say something new of the end of a log."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rejoin.pipeline.reading.broker_logs.exchanges.epochs import HeartbeatHistory, Member, Partitions
+from rejoin.pipeline.reading.broker_logs.exchanges.epochs import HeartbeatHistory, Partitions, SeenMember
 from rejoin.pipeline.reading.broker_logs.exchanges.topic_names import numbers, objects, partition_rows
 from rejoin.pipeline.reading.broker_logs.generations import SourcedExchange
 from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED
@@ -21,7 +21,7 @@ class StreamsHistory(HeartbeatHistory):
     _tasks: dict[str, dict[str, Partitions]]
     _process: dict[str, str]
 
-    def _see_subscription(self, each: SourcedExchange, member_id: str, member: Member, *, is_new: bool) -> None:
+    def _see_subscription(self, each: SourcedExchange, member_id: str, member: SeenMember, *, is_new: bool) -> None:
         if not hasattr(self, "_tasks"):
             self._tasks, self._process = {}, {}
         request = each.exchange.request
@@ -68,7 +68,7 @@ class StreamsHistory(HeartbeatHistory):
             for number in numbers(task.get("partitions"))
         )
 
-    def _reconciled(self, each: SourcedExchange, member_id: str, member: Member) -> None:
+    def _reconciled(self, each: SourcedExchange, member_id: str, member: SeenMember) -> None:
         roles: dict[str, Any] = {
             role: partition_rows(
                 sorted((name[len(role) + 1 :], task) for name, task in member.has if name.startswith(f"{role}/"))
