@@ -167,18 +167,18 @@ def _parsed(kind: Any, body: dict[str, Any]) -> Any:
 
 
 @asynccontextmanager
-async def life(folder: Path, **settings: Any) -> AsyncIterator[Life]:
+async def life(folder: Path, **of_file: int) -> AsyncIterator[Life]:
     """A broker on a virtual clock, and a proxy in front of it."""
     (folder / "proxy").mkdir()
     options = Options(
         port=0,
         kafka_port=0,
-        settings=Settings(**settings),
+        settings=Settings(),
         topics=(InitialTopic("orders", 4),),
         control=ControlOptions(clock="virtual"),
         journal=folder / "coordinator",
     )
-    watch = RequestWatch(LineFile(folder / "proxy" / "kafka-request.log"))
+    watch = RequestWatch(LineFile(folder / "proxy" / "kafka-request.log", **of_file))
     async with AsyncExitStack() as stack:
         stack.callback(watch.close)
         app = await stack.enter_async_context(App(options))

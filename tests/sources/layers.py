@@ -416,6 +416,9 @@ MAY_IMPORT = {
     "proxy": (
         *("protocol", "proxy", "client.transports.kafka"),
         *("coordinator.service.defaults", "coordinator.service.kafka.binding", "coordinator.service.logs"),
+        # Rules are those of the control API; the journal has the form of Kafka's request log.
+        *("coordinator.control.fault_injection", "coordinator.control.errors", "coordinator.core.inputs"),
+        *("transcript.steps", "journal.kafka_logs.request_lines"),
     ),
     "proxy.commands": (
         *("protocol", "proxy", "client.commands.setting_options", "client.transports", "coordinator.service.logs"),

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from rejoin.pipeline.reading.broker_logs.exchanges.progress import Partitions, Rest, Rise, SeenMember
 from rejoin.pipeline.reading.broker_logs.exchanges.topic_names import TopicNames, partition_rows, partitions_in
 from rejoin.pipeline.reading.broker_logs.generations import (
     PartitionOwners,
@@ -28,52 +28,6 @@ SILENT_MS: Final = 5_000
 """A member is not taken for lost before it was silent for this long: brokers allow no shorter sessions."""
 _ENDED: Final = ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH")
 _LEAVES, _AWAY, _JOINS = -1, -2, 0
-Partitions = frozenset[tuple[str, int]]
-
-
-@dataclass(slots=True)
-class SeenMember:
-    """A member, as its heartbeats and their answers show it."""
-
-    instance: str | None
-    epoch: int
-    answered_ms: int
-    timeout_ms: int | None = None
-    topics: list[str] | None = None
-    has: Partitions = frozenset()
-    """The last assignment that it was given."""
-    giving_up: Partitions = frozenset()
-    asked_ms: int = 0
-    is_away: bool = False
-    moved_on: SourcedExchange | None = None
-    """The last answer that changed its epoch or its assignment, since the group's epoch rose."""
-
-
-@dataclass(slots=True)
-class Rise:
-    """A group's epoch that its members have yet to reach."""
-
-    epoch: int
-    began_ms: int
-    """Since when the group was not at rest."""
-    target_ms: int
-    attempts: int
-    cause: dict[str, Any]
-    members_before: list[str]
-    owned_before: list[dict[str, Any]]
-    is_targeted: bool = False
-    is_settled: bool = False
-    """Whether it is concluded how it ended."""
-    is_over: bool = False
-    """Whether all members have reached it."""
-
-
-class Rest(NamedTuple):
-    """A group before something changed that makes its epoch rise."""
-
-    state: str
-    members: list[str]
-    owned: list[dict[str, Any]]
 
 
 class HeartbeatHistory:
@@ -361,11 +315,19 @@ class HeartbeatHistory:
         self._rise, self._epoch = rise, epoch
         for member in self._members.values():
             member.moved_on = None
-        if not self._members:
+        if self._members:
+            self._turn(each, state, RECONCILING)
+        else:
+            self._turn(each, state, EMPTY)
             rise.is_over = rise.is_settled = True
             if self.has_rebalances:
                 took = now - rise.began_ms
                 self._emit(each, "group_emptied", INFERRED, generation=epoch, rebalance_ms=took, **about)
+
+    def _turn(self, each: SourcedExchange, before: str, state: str) -> None:
+        if before != state:
+            about = {"previous_state": before, "state": state, "generation": self._epoch}
+            self._emit(each, "group_state_changed", INFERRED, **about)
 
     def _come_to_rest(self) -> Rest:
         """The group as it is before the next change, with how its last rebalance ended."""
@@ -461,6 +423,7 @@ class HeartbeatHistory:
         moves = moves_to(self._owners, self._members, partitions)
         last = in_order[-1][0]
         done = last.exchange.answered_at_ms
+        self._turn(last, RECONCILING, STABLE)
         self._emit(
             last,
             "rebalance_completed",

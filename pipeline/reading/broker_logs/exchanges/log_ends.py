@@ -51,7 +51,8 @@ def ends_of(exchange: LoggedExchange, names: TopicNames) -> Iterator[SeenEnd]:
     """All ends that an answer has; replicas that follow a leader are no readers."""
     request, response = exchange.request, exchange.response
     if exchange.api == "FETCH":
-        if request.get("replicaId", -1) != -1:
+        state = request.get("replicaState")
+        if (state if isinstance(state, dict) else request).get("replicaId", -1) != -1:
             return
         positions = _parts(request.get("topics"), "partition", "fetchOffset", names)
         for topic in objects(response.get("responses")):

@@ -38,6 +38,10 @@ class _Producer:
             exchange = each.exchange
             if exchange.error in _FENCED:
                 yield self._fenced(each)
+            elif exchange.error == "CONCURRENT_TRANSACTIONS" and exchange.api == "INIT_PRODUCER_ID":
+                # Kafka: the transaction of the process before is aborted first, and the new one asks again.
+                if self._began_at is not None:
+                    yield from self._ended(each, False, "fencing", INFERRED)
             elif exchange.error is not None:
                 continue
             elif exchange.api == "INIT_PRODUCER_ID":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rejoin.pipeline.reading.broker_logs.exchanges.epochs import HeartbeatHistory, Partitions, SeenMember
+from rejoin.pipeline.reading.broker_logs.exchanges.epochs import HeartbeatHistory
+from rejoin.pipeline.reading.broker_logs.exchanges.progress import Partitions, SeenMember
 from rejoin.pipeline.reading.broker_logs.exchanges.topic_names import numbers, objects, partition_rows
 from rejoin.pipeline.reading.broker_logs.generations import SourcedExchange
 from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED
