@@ -1,12 +1,14 @@
 """The watch: requests about groups, offsets and transactions with their answers, as a broker's request log has them.
 
 ``rejoin report``, ``why`` and ``watch`` read the file as they read Kafka's own ``kafka-request.log``. Records, keys and
-credentials are in none of these requests. A heartbeat that says nothing new is written now and then only.
+credentials are in none of these requests. Of heartbeats that say nothing new the first and the last are written, and
+one each 30 s.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -34,6 +36,8 @@ REPEATED_MS: Final = 30_000
 """How long the same request with the same answer is not written again."""
 _MOST_REPEATED: Final = 16
 """Requests of one connection that are compared with the next of their kind."""
+_ID_BYTES: Final = 4
+"""The correlation id in front of an answer."""
 _MOST_TOPICS: Final = 100_000
 """Topics whose ids are known by name."""
 _FETCH_MS: Final = 1_000
@@ -54,6 +58,29 @@ Of Metadata only topics are written that no line has named before; of Fetch one 
 """
 
 
+@dataclass(slots=True)
+class LastExchange:
+    """The last exchange of one API on a connection that was written, and one since then that was not."""
+
+    request: bytes
+    answer: bytes
+    at_ms: float
+    unwritten: ProxiedRequest | None = None
+
+    @classmethod
+    def of(cls, exchange: ProxiedRequest) -> LastExchange:
+        """What the next exchange is compared with."""
+        return cls(exchange.request, exchange.answer[_ID_BYTES:], exchange.answered_ms)
+
+    def is_repeated_by(self, exchange: ProxiedRequest) -> bool:
+        """Whether this was written lately, and the exchange says nothing else."""
+        since = exchange.answered_ms - self.at_ms
+        if exchange.plan.key == FETCH.key:
+            return since < _FETCH_MS
+        is_same = (self.request, self.answer) == (exchange.request, exchange.answer[_ID_BYTES:])
+        return is_same and since < REPEATED_MS
+
+
 class RequestWatch:
     """Writes a line for each exchange that says something."""
 
@@ -63,21 +90,33 @@ class RequestWatch:
         self.file = file
         self.unreadable = 0
         """Exchanges whose request or answer could not be read; they passed."""
-        self._last: dict[Relay, dict[int, tuple[bytes, bytes, float]]] = {}
+        self._last: dict[Relay, dict[int, LastExchange]] = {}
         self._topics: dict[str, Any] = {}
         """Topics that a line has named, by id."""
         self._last_ms = 0
         file.on_next_file = self._all_topics
 
     def exchanged(self, relay: Relay, exchange: ProxiedRequest) -> None:
-        """Write an exchange whose request and answer were kept."""
+        """Write an exchange whose request and answer were kept, unless it says what the one before said."""
         if exchange.plan.key == API_VERSIONS.key:
             self._introduced(relay, exchange)
             return
         if not exchange.request and not exchange.answer:
             return
-        if self._is_repeated(relay, exchange):
+        last = self._last.setdefault(relay, {})
+        key = exchange.plan.key
+        before = last.get(key)
+        if before is not None and before.is_repeated_by(exchange):
+            before.unwritten = exchange if key != FETCH.key else None
             return
+        if before is not None and before.unwritten is not None:
+            # It says until when all was as before.
+            self._read(relay, before.unwritten)
+        if before is not None or len(last) < _MOST_REPEATED:
+            last[key] = LastExchange.of(exchange)
+        self._read(relay, exchange)
+
+    def _read(self, relay: Relay, exchange: ProxiedRequest) -> None:
         found = read(exchange)
         if found is None:
             self.unreadable += 1
@@ -134,28 +173,14 @@ class RequestWatch:
         )
 
     def connection_ended(self, relay: Relay) -> None:
-        """Forget the connection."""
-        self._last.pop(relay, None)
+        """Write the last exchanges of the connection that were not, which says how long the client was there."""
+        for last in self._last.pop(relay, {}).values():
+            if last.unwritten is not None:
+                self._read(relay, last.unwritten)
 
     def close(self) -> None:
         """Close the file."""
         self.file.close()
-
-    def _is_repeated(self, relay: Relay, exchange: ProxiedRequest) -> bool:
-        """Whether the connection's last exchange of this API was the same, and was written lately."""
-        last = self._last.setdefault(relay, {})
-        key, answer, now = exchange.plan.key, exchange.answer[4:], exchange.answered_ms
-        before = last.get(key)
-        if before is not None:
-            since = now - before[2]
-            if key == FETCH.key:
-                if since < _FETCH_MS:
-                    return True
-            elif before[:2] == (exchange.request, answer) and since < REPEATED_MS:
-                return True
-        if key in last or len(last) < _MOST_REPEATED:
-            last[key] = (exchange.request, answer, now) if key != FETCH.key else (b"", b"", now)
-        return False
 
     @staticmethod
     def _introduced(relay: Relay, exchange: ProxiedRequest) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -108,10 +107,15 @@ def parse(spark: SparkSession, files: Iterable[InputFile], timezone: str = "UTC"
 
 def sort_out(parsed: DataFrame, run_id: str, names: TopicNames | None = None) -> Bronze:
     """Events and quarantine, from rows that are persisted or written: they are read several times."""
+    topics = names or {}
+
+    def followed(table: pa.Table) -> pa.Table:
+        return _follow(topics, table)
+
     events = (
         parsed.where("about IS NOT NULL")
         .groupBy("about")
-        .applyInArrow(partial(_follow, names or {}), from_arrow_schema(_RECONSTRUCTED))
+        .applyInArrow(followed, from_arrow_schema(_RECONSTRUCTED))
         .withColumn("schema_version", fn.lit(VERSION))
         .withColumn("run_id", fn.lit(run_id))
         .withColumn("day", fn.to_date(fn.timestamp_millis("at_ms")))
