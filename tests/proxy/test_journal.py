@@ -6,6 +6,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
+from rejoin.pipeline.kafka_cluster.broker_logs import LogTails
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.why.sources import open_source
 from rejoin.protocol.errors import ErrorCode
@@ -147,7 +148,9 @@ async def test_full_files_are_put_aside_and_each_has_the_names_of_topics(tmp_pat
     async with life(tmp_path, file_bytes=4_000, most_files=3) as one:
         client, member = await one.client(), await one.modern("a" * 22)
         (topic,) = (await client.ask(MetadataRequest(topics=None))).topics
+        tails = LogTails([one.seen / "kafka-request.log"])
         await member.beat(0)
+        assert tails.read_on() == []
         for number in range(40):
             await one.broker.advance(1_000)
             partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=number, committed_metadata="")
@@ -162,6 +165,10 @@ async def test_full_files_are_put_aside_and_each_has_the_names_of_topics(tmp_pat
                 # A folder that is still written is read as any other.
                 story = open_source(one.seen).story(GROUP)
                 assert story.status.state == "Stable"
+                assert tails.read_on() == []
+                assert [row["member_id"] for row in tails.events(GROUP) if row["event"] == "member_joined"] == [
+                    "a" * 22
+                ]
     files = sorted(one.seen.iterdir())
     assert len(files) == 4
     assert sum(file.stat().st_size for file in files) < 4 * 4_000
