@@ -69,11 +69,11 @@ class LastExchange:
 
     @classmethod
     def of(cls, exchange: ProxiedRequest) -> LastExchange:
-        """What the next exchange is compared with."""
+        """Kept parts of an exchange, to compare the next one with."""
         return cls(exchange.request, exchange.answer[_ID_BYTES:], exchange.answered_ms)
 
     def is_repeated_by(self, exchange: ProxiedRequest) -> bool:
-        """Whether this was written lately, and the exchange says nothing else."""
+        """True where this was written lately, and the exchange says nothing else."""
         since = exchange.answered_ms - self.at_ms
         if exchange.plan.key == FETCH.key:
             return since < _FETCH_MS

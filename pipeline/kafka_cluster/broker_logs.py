@@ -108,6 +108,8 @@ class LogTails:
         return problems
 
     def _take(self, tail: LogTail, found: Statement | LoggedExchange) -> None:
+        group: str | None
+        each: Statement | SourcedExchange
         kept: list[Any]
         if isinstance(found, Statement):
             group, each, kept = found.group, found, self._statements[found.group or ""]

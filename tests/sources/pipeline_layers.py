@@ -101,7 +101,8 @@ OF_PIPELINE = {
     ),
     "pipeline.kafka_cluster": (
         *("protocol.types", "protocol.printable", "journal.file_lock", "pipeline.kafka_cluster", "pipeline.findings"),
-        *("pipeline.watch.shown_rows", "pipeline.reading.broker_logs", *TABLE_WORDS, "pipeline.why"),
+        *("pipeline.watch.shown_rows", "pipeline.reading.broker_logs", "pipeline.reading.request_log"),
+        *(*TABLE_WORDS, "pipeline.why"),
     ),
     "pipeline.why": (
         *("protocol.printable", "pipeline.kafka_cluster", "pipeline.findings", "pipeline.watch.service"),

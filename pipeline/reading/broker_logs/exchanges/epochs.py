@@ -35,7 +35,7 @@ class HeartbeatHistory:
 
     group_type: str = "consumer"
     has_rebalances = True
-    """Whether the members of a group wait for each other, so that there are rebalances."""
+    """False where the members of a group never wait for each other."""
 
     def __init__(self, group_id: str, asked: Iterable[SourcedExchange], names: TopicNames) -> None:
         self._group_id = group_id

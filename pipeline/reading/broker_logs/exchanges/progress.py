@@ -42,9 +42,9 @@ class Rise:
     owned_before: list[dict[str, Any]]
     is_targeted: bool = False
     is_settled: bool = False
-    """Whether it is concluded how it ended."""
+    """True once its end is concluded."""
     is_over: bool = False
-    """Whether all members have reached it."""
+    """True once all members have reached it."""
 
 
 class Rest(NamedTuple):
