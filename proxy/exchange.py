@@ -56,11 +56,11 @@ class ProxiedRequest:
         self.is_forwarded = True
         """Whether the broker has it. A rule may answer in the broker's place."""
         self.is_raw = False
-        """Whether it is a bare token of SASL, without a header (SaslHandshake 0)."""
+        """True for a bare token of SASL, without a header (SaslHandshake 0)."""
         self.ready: bytes | None = None
         """The answer in the broker's place."""
         self.fault: object = None
-        """What a rule does to the answer."""
+        """A rule's change of the answer."""
         self.on_turn: Callable[[], None] | None = None
         """Called when all answers in front of this one are with the client."""
 

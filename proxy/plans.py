@@ -1,4 +1,4 @@
-"""What is done with each version of each API: passed on, rewritten, looked at."""
+"""Plans for each version of each API: pass on, rewrite, look at."""
 
 from __future__ import annotations
 

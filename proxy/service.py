@@ -71,7 +71,7 @@ class NothingWatched:
 
 @dataclass(slots=True)
 class Counters:
-    """What passed through. Every count is since the start."""
+    """Counts of all that passed through, since the start."""
 
     connections: int = 0
     requests: Counter[str] = field(default_factory=Counter)

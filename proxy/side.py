@@ -1,4 +1,4 @@
-"""What both ends of a relay have in common: bytes that are cut into frames, and a transport that may have enough."""
+"""Base of both ends of a relay: bytes that are cut into frames, and a transport that may have enough."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ConnectionRefused(Exception):
 
 
 class Side(asyncio.Protocol):
-    """What both ends have in common: bytes that are taken in turns, and a transport that may have enough."""
+    """Base of both ends: bytes that are taken in turns, and a transport that may have enough."""
 
     __slots__ = ("is_full", "relay", "splitter", "transport")
 

@@ -108,22 +108,17 @@ class LogTails:
         return problems
 
     def _take(self, tail: LogTail, found: Statement | LoggedExchange) -> None:
-        group: str | None
-        each: Statement | SourcedExchange
-        kept: list[Any]
         if isinstance(found, Statement):
-            group, each, kept = found.group, found, self._statements[found.group or ""]
+            if found.group is not None:
+                self._statements[found.group].append(found)
+                del self._statements[found.group][:-MOST_STATEMENTS]
+                self._events.pop(found.group, None)
         elif found.api in NAMING:
             self._names.update(named_topics(found.response))
-            return
-        else:
-            group, each = found.group_id, SourcedExchange(found, tail.node, tail.name)
-            kept = self._asked[found.group_id or ""]
-        if group is None:
-            return
-        kept.append(each)
-        del kept[:-MOST_STATEMENTS]
-        self._events.pop(group, None)
+        elif found.group_id is not None:
+            self._asked[found.group_id].append(SourcedExchange(found, tail.node, tail.name))
+            del self._asked[found.group_id][:-MOST_STATEMENTS]
+            self._events.pop(found.group_id, None)
 
     def events(self, group_id: str) -> list[Row]:
         """Rows of the table ``events`` about a group, in the order of time."""
