@@ -7,17 +7,18 @@ version of the request; what a rule holds is held on this machine's clock, since
 from __future__ import annotations
 
 import asyncio
+from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.coordinator.control.fault_injection.faults import Fault, Faults, SomeEntries
 from rejoin.coordinator.control.fault_injection.faulty_delivery import FaultyDelivery, with_wrong_value
-from rejoin.coordinator.core.inputs import Context
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_KEY, FETCH
 from rejoin.protocol.wire.codec import Codec
 from rejoin.protocol.wire.errors import SchemaError
+from rejoin.proxy.control.recording import ExchangeRecorder, context_of
 from rejoin.proxy.exchange import ProxiedRequest
 from rejoin.proxy.frames import LENGTH_BYTES
 from rejoin.proxy.side import MOST_KEPT_BYTES
@@ -56,11 +57,13 @@ class AppliedFault:
 class ProxyFaults:
     """Decides what becomes of each request that a rule chooses. Without rules nothing is looked at."""
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, faults: Faults, recording: ExchangeRecorder | None = None) -> None:
+        """With a ``recording``, what comes is recorded, and what rules do to it."""
         self.faults = faults
-        self.recorder = StepRecorder()
+        self.recording = recording
+        self.recorder = StepRecorder() if recording is None else recording.recorder
         self._tasks: set[asyncio.Task[None]] = set()
-        self.topic_names: dict[str, str] = {}
+        self.topic_names: dict[str, str] = {} if recording is None else recording.topic_names
         """Names of topics by their ids, as Metadata has named them."""
 
     def may_take(self, exchange: ProxiedRequest) -> bool:
@@ -72,6 +75,8 @@ class ProxyFaults:
 
     def takes(self, relay: Relay, exchange: ProxiedRequest, frame: bytes) -> bool:
         """Apply the first rule that chooses the request; whether the request is in its hands now."""
+        if self.recording is not None:
+            self.recording.arrived(relay, exchange)
         if not self.faults.active or not self.may_take(exchange):
             return False
         codec = exchange.plan.codec
@@ -80,7 +85,7 @@ class ProxyFaults:
             request: Any = codec.read_request(frame[LENGTH_BYTES:], exchange.body_at)
         except SchemaError:
             return False
-        context = Context(exchange.plan.version, exchange.client_id, f"/{relay.client_host}")
+        context = context_of(relay, exchange)
         match = self.faults.match(request, context, relay.route.node_id, self.topic_names.get)
         if match is None:
             return False
@@ -125,10 +130,14 @@ class ProxyFaults:
             return
         # Kafka: a Produce with acks of 0 that fails ends its connection.
         if when == "drop_request" or not exchange.has_answer:
+            self._note(relay, exchange, applied, None)
             relay.abort()
             return
         assert rule.error is not None, "only a rule with an error answers"
         response = applied.request.error_response(exchange.plan.version, rule.error)
+        if rule.throttle_ms is not None:
+            response = response.model_copy(update={"throttle_time_ms": rule.throttle_ms})
+        self._note(relay, exchange, applied, response)
         answer = _codec(exchange).response_frame(exchange.correlation_id, response)
         exchange.is_forwarded = False
         exchange.answer = answer[LENGTH_BYTES:]
@@ -152,9 +161,10 @@ class ProxyFaults:
         assert isinstance(applied, AppliedFault), "only rules mark requests"
         exchange.is_forwarded = False
         if applied.rule.effective_when == "drop_response":
+            self._note(relay, exchange, applied, None)
             relay.abort()
             return
-        answer = self._changed(exchange, relay.broker.for_client(exchange, frame), applied)
+        answer = self._changed(relay, exchange, relay.broker.for_client(exchange, frame), applied)
         exchange.answer = answer[LENGTH_BYTES:] if len(answer) <= MOST_KEPT_BYTES else b""
         if (applied.rule.effective_when == "after" and applied.holds) or applied.rule.is_delivered_faultily:
             self._begin(self._held_answer(relay, exchange, answer, applied))
@@ -185,14 +195,15 @@ class ProxyFaults:
             exchange.ready = b""
             relay.settle()
 
-    def _changed(self, exchange: ProxiedRequest, frame: bytes, applied: AppliedFault) -> bytes:
+    def _changed(self, relay: Relay, exchange: ProxiedRequest, frame: bytes, applied: AppliedFault) -> bytes:
         """The broker's answer as the rule changes it."""
         rule, entries = applied.rule, applied.entries
-        changes = rule.error is not None or rule.wrong is not None or rule.throttle_ms is not None
-        if not changes and entries is None:
+        changes = rule.error is not None or rule.throttle_ms is not None or entries is not None
+        if not changes and rule.wrong is None and rule.cut_after_bytes is None:
             return frame
         codec = _codec(exchange)
-        _, response = codec.read_response_frame(frame[LENGTH_BYTES:])
+        _, of_broker = codec.read_response_frame(frame[LENGTH_BYTES:])
+        response = of_broker
         if rule.wrong is not None:
             right = response if entries is None else entries.selection.only(response)
             wrong = with_wrong_value(rule.wrong, applied.request, right, self.recorder)
@@ -201,7 +212,23 @@ class ProxyFaults:
             response = self._failed(exchange, applied, response, rule.error)
         if rule.throttle_ms is not None:
             response = response.model_copy(update={"throttle_time_ms": rule.throttle_ms})
-        return codec.response_frame(exchange.correlation_id, response)
+        self._note(relay, exchange, applied, response if changes else None, of_broker)
+        return frame if response is of_broker else codec.response_frame(exchange.correlation_id, response)
+
+    def _note(
+        self,
+        relay: Relay,
+        exchange: ProxiedRequest,
+        applied: AppliedFault,
+        response: Response | None,
+        of_broker: Response | None = None,
+    ) -> None:
+        if self.recording is not None:
+            some = applied.entries is not None
+            now_ms = time() * SECONDS
+            self.recording.intercepted(
+                exchange, relay, applied.fault, now_ms, response=response, of_some=some, of_broker=of_broker
+            )
 
     @staticmethod
     def _failed(exchange: ProxiedRequest, applied: AppliedFault, response: Response, error: ErrorCode) -> Response:

@@ -6,7 +6,6 @@ from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
 STORE_VARIABLE: Final = "REJOIN_STORE"
-TOKEN_VARIABLE: Final = "REJOIN_CONTROL_TOKEN"
 
 STORE_REFUSED: Final = (
     "--store: expected an address without a password, as other users can read the command line: set "

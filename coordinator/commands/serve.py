@@ -17,7 +17,6 @@ from rejoin.atomic_file import FileNotWritten, atomic_file, check_writable
 from rejoin.coordinator.commands.secret_options import (
     STORE_REFUSED,
     STORE_VARIABLE,
-    TOKEN_VARIABLE,
     has_password,
 )
 from rejoin.coordinator.commands.serve_options import ServeOptions
@@ -26,6 +25,7 @@ from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.defaults import KAFKA_PORT
 from rejoin.coordinator.service.options import ControlOptions, InitialTopic, Options, StartFailed
+from rejoin.coordinator.service.security.control_token import token_from
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster
 
 _SETTLED_SECONDS: Final = 1.0
-
-_LONGEST_TOKEN: Final = 4_096
 
 
 def topic_from(text: str) -> InitialTopic:
@@ -131,16 +129,10 @@ def _control_from(given: ServeOptions, token: str | None) -> ControlOptions | No
 
 def _token_from(given: ServeOptions) -> str | None:
     """The token of the control API. The option wins over the environment."""
-    if given.control_token_file is None:
-        return os.environ.get(TOKEN_VARIABLE)
     try:
-        with given.control_token_file.open(encoding="utf-8") as file:
-            return file.readline(_LONGEST_TOKEN).strip()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise WrongSetting(
-            f"--control-token-file {given.control_token_file}: {getattr(problem, 'strerror', None) or 'not text'}; "
-            "expected a file with the token on its first line"
-        ) from None
+        return token_from(given.control_token_file)
+    except ValueError as problem:
+        raise WrongSetting(str(problem)) from None
 
 
 def run(given: ServeOptions, command: Sequence[str] = ()) -> int:

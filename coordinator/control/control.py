@@ -13,11 +13,10 @@ from rejoin.coordinator.control.advertising import AdvertisedAddress
 from rejoin.coordinator.control.broker_actions import BrokerActions
 from rejoin.coordinator.control.clock_driver import ClockDriver
 from rejoin.coordinator.control.clocks import VirtualClock
-from rejoin.coordinator.control.errors import ConditionNotReached, InvalidArgument, NotFound, NotPossible, unknown
+from rejoin.coordinator.control.errors import NotPossible, unknown
 from rejoin.coordinator.control.evidence import Evidence
+from rejoin.coordinator.control.fault_injection.fault_actions import FaultActions
 from rejoin.coordinator.control.fault_injection.fault_injector import FaultInjector
-from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
-from rejoin.coordinator.control.fault_injection.faults import Fault, Faults
 from rejoin.coordinator.control.node_interface import ControlledRuntime, ControlledService, EventFeed
 from rejoin.coordinator.control.share_groups import ShareGroupActions
 from rejoin.coordinator.control.streams_groups import StreamsGroupActions
@@ -34,7 +33,7 @@ from rejoin.protocol.message import Request
 from rejoin.transcript.steps import RecordedNode, StepRecorder
 
 
-class Control:
+class Control(FaultActions):
     """Made before the runtime, whose node and clock it provides; complete once it is attached to it."""
 
     access: AccessActions
@@ -57,13 +56,13 @@ class Control:
         file_users: FileUsers = NO_USERS,
     ) -> None:
         """``is_durable``: what is kept over restarts must not meet its own ids again."""
+        super().__init__()
         self._file_users = file_users
         self._settings = settings
         self._topics_logged = topics_logged
         self._is_durable = is_durable
         self.clock = clock
         self.recorder = StepRecorder()
-        self.faults = Faults()
         self._principals = GivenPrincipals()
         self._ids = 0
         self.brokers: BrokerActions | None = None
@@ -134,33 +133,9 @@ class Control:
         self.injector.stop()
         self.faults.clear()
 
-    def add_fault(self, rule: FaultRule) -> Fault:
-        """Make a rule. Raises :class:`InvalidArgument` for a node that is not in this process."""
-        there = [self._runtime.broker.node_id] if self.brokers is None else self.brokers.node_ids()
-        for node in rule.node or ():
-            if node not in there:
-                expected = f"expected a broker of this process: {', '.join(map(str, there))}"
-                raise InvalidArgument("node", expected, node, f"node: {expected}; not {node}")
-        return self.faults.add(rule)
-
-    def fault(self, fault_id: str) -> Fault:
-        """A rule by its id."""
-        found = self.faults.find(fault_id)
-        if found is None:
-            there = ", ".join(each.id for each in self.faults.all()) or "none"
-            raise NotFound("unknown-fault", f"there is no fault {fault_id[:64]!r}; there are: {there}")
-        return found
-
-    async def wait_for_fault(self, fault: Fault, hits: int, timeout_ms: int) -> None:
-        """Return when a rule has so many hits. Raises :class:`ConditionNotReached` when it has not in time."""
-        limit = fault.rule.limit
-        if limit is not None and hits > limit:
-            expected = f"expected up to {limit}, as the count of fault {fault.id} says"
-            raise InvalidArgument("hits", expected, hits, f"hits: {expected}; not {hits}")
-        if not await fault.wait(hits, timeout_ms):
-            when = "and then removed" if fault.removed else f"within {timeout_ms} ms"
-            detail = f"fault {fault.id} was applied {fault.hits} times {when}, expected {hits}"
-            raise ConditionNotReached(detail, {"fault": fault.shown()})
+    def node_ids(self) -> list[int]:
+        """The brokers of this process."""
+        return [self._runtime.broker.node_id] if self.brokers is None else self.brokers.node_ids()
 
     async def produce(self, produced: NewRecords) -> dict[str, Any]:
         """Write records to a topic, unless only the coordinator writes to it."""

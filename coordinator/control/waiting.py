@@ -159,6 +159,12 @@ def looks(group_id: str, view: GroupView | None, now: int, known: Sequence[str] 
     return "; ".join(words)
 
 
+def not_reached(wanted: GroupCondition, when: str, view: GroupView | None, seen: str) -> ConditionNotReached:
+    """The error for a group that is not as wanted. ``when`` is how the wait ended, ``seen`` how the group is."""
+    shown: dict[str, Any] | None = None if view is None else view.model_dump(mode="json", by_alias=False)
+    return ConditionNotReached(f"group {wanted.group!r} {wanted.unmet()} {when}; {seen}", {"group": shown})
+
+
 class GroupWaiter:
     """Returns when a group is as wanted."""
 
@@ -228,9 +234,7 @@ class GroupWaiter:
     def _not_reached(self, wanted: GroupCondition, when: str) -> ConditionNotReached:
         view = self._view(wanted.group)
         seen = looks(wanted.group, view, self._clock.now(), self._runtime.node.group_ids()[:_MOST_SHOWN])
-        shown: dict[str, Any] | None = None if view is None else view.model_dump(mode="json", by_alias=False)
-        detail = f"group {wanted.group!r} {wanted.unmet()} {when}; {seen}"
-        return ConditionNotReached(detail, {"group": shown})
+        return not_reached(wanted, when, view, seen)
 
 
 def _assigned(view: GroupView) -> int:

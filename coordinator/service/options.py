@@ -12,8 +12,8 @@ from rejoin.coordinator.core.topics.topics import MAX_PARTITIONS
 from rejoin.coordinator.service.clock import Clock
 from rejoin.coordinator.service.defaults import BODY_SECONDS, HEAD_SECONDS, HOST, MAX_BODY_BYTES, PORT
 from rejoin.coordinator.service.driver import Runtime
+from rejoin.coordinator.service.security.control_token import check_token
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
-from rejoin.coordinator.service.security.loopback import is_loopback
 from rejoin.coordinator.storage.base import SoleLogs
 from rejoin.coordinator.storage.memory import MemoryLog
 from rejoin.protocol.brokers.listener_address import addresses_from
@@ -108,15 +108,11 @@ def security_of(options: Options) -> ListenerSecurity:
 
 def check_control(options: Options) -> None:
     """The control API can do anything to the node, so beyond this machine it needs a token."""
-    token = token_of(options)
-    if token is not None:
-        if not token or not token.isascii() or not token.isprintable():
-            raise StartFailed("--control-token-file: expected printable ASCII characters, at least one")
-    elif options.control is not None and options.listen and not is_loopback(options.host):
-        raise StartFailed(
-            f"--control on {options.host or 'every address'}: expected --control-token-file too, since other machines "
-            "can reach it; or listen on 127.0.0.1"
-        )
+    is_served = options.control is not None and options.listen
+    try:
+        check_token(token_of(options), options.host, is_served=is_served)
+    except ValueError as problem:
+        raise StartFailed(str(problem)) from None
 
 
 def control_of(options: Options, security: ListenerSecurity, *, is_durable: bool, topics_logged: bool) -> Control:

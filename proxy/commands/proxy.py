@@ -7,6 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from rejoin.coordinator.service.defaults import PORT
+
 
 def run(
     *,
@@ -31,13 +33,32 @@ def run(
         str,
         Parameter(name="--as-kafka", help="Offer clients the versions of this release at most.", metavar="RELEASE"),
     ] = "",
+    control: Annotated[
+        bool, Parameter(negative=(), help="Serve the control API under /control: faults, requests, groups.")
+    ] = False,
+    control_port: Annotated[
+        int, Parameter(help="The port of the control API, on the host of --listen; 0 takes any.", metavar="PORT")
+    ] = PORT,
+    control_token_file: Annotated[
+        Path | None,
+        Parameter(help="File with the token of the control API; needed beyond 127.0.0.1.", metavar="FILE"),
+    ] = None,
     drain_seconds: Annotated[
         float, Parameter(help="How long requests in flight have to be answered at the end.", metavar="SECONDS")
     ] = 10.0,
 ) -> int:
     """Stand between clients and a Kafka-compatible cluster, and pass on what they say to each other."""
-    from rejoin.proxy.commands.running import WantedProxy, main  # noqa: PLC0415 (help can do without)
+    from rejoin.proxy.commands.running import WantedControl, WantedProxy, main  # noqa: PLC0415 (help can do without)
 
     return main(
-        WantedProxy(bootstrap_server, listen, advertised_host, command_config, journal, as_kafka, drain_seconds)
+        WantedProxy(
+            bootstrap_server,
+            listen,
+            advertised_host,
+            command_config,
+            journal,
+            as_kafka,
+            drain_seconds,
+            WantedControl(control_port, control_token_file) if control else None,
+        )
     )

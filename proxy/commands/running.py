@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,16 +15,25 @@ from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.transports.kafka.address import broker_address
 from rejoin.client.transports.security import kafka_security
 from rejoin.coordinator.service import logs
+from rejoin.coordinator.service.security.control_token import check_token, token_from
 from rejoin.error_lines import refuse
 from rejoin.posix import fast_loop_factory, stop_signals
-from rejoin.protocol.brokers.listener_address import check_advertised_host
+from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.proxy.line_file import LineFile
-from rejoin.proxy.service import Proxy, ProxyOptions
+from rejoin.proxy.service import Proxy, ProxyOptions, Watch
 from rejoin.proxy.watch import RequestWatch
 
 REQUEST_LOG: Final = "kafka-request.log"
 """The file in the journal's folder."""
+
+
+@dataclass(frozen=True)
+class WantedControl:
+    """The options of the control API."""
+
+    port: int
+    token_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,7 @@ class WantedProxy:
     journal: Path | None = None
     as_kafka: str = ""
     drain_seconds: float = 10.0
+    control: WantedControl | None = None
 
 
 class WrongProxyOption(ValueError):
@@ -48,8 +59,9 @@ def main(wanted: WantedProxy) -> int:
     logs.configure("info")
     try:
         options = proxy_options(wanted)
+        control = None if wanted.control is None else _control(wanted.control, options)
         with asyncio.Runner(loop_factory=fast_loop_factory()) as runner:
-            runner.run(_serve(options, _watch(wanted.journal)))
+            runner.run(_serve(options, _watch(wanted.journal), control))
     except (WrongProxyOption, WrongOption, ValueError) as problem:
         return refuse(problem)
     return 0
@@ -109,13 +121,39 @@ def _watch(folder: Path | None) -> RequestWatch | None:
         raise WrongProxyOption(f"--journal {folder}: {problem.strerror}; expected a directory to write to") from None
 
 
-async def _serve(options: ProxyOptions, watch: RequestWatch | None) -> None:
+@dataclass(frozen=True)
+class ControlPlace:
+    """Where the control API is served, and who may use it."""
+
+    host: str
+    port: int
+    token: str | None
+
+
+def _control(wanted: WantedControl, options: ProxyOptions) -> ControlPlace:
+    """The place of the control API, checked. Raises ``ValueError``."""
+    if not 0 <= wanted.port <= HIGHEST_PORT:
+        raise WrongProxyOption(f"--control-port {wanted.port}: expected 0 to {HIGHEST_PORT}")
+    token = token_from(wanted.token_file)
+    check_token(token, options.host, is_served=True)
+    return ControlPlace(options.host, wanted.port, token)
+
+
+async def _serve(options: ProxyOptions, journal: RequestWatch | None, place: ControlPlace | None) -> None:
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-    proxy = Proxy(options, watch)
-    await proxy.start()
-    structlog.get_logger("proxy").info("proxy_ready", bootstrap_servers=proxy.bootstrap_servers)
-    with stop_signals(loop, stopping.set):
-        await stopping.wait()
-        await proxy.stop(drain=True)
-    if watch is not None:
-        watch.close()
+    watch: Watch | None = journal
+    async with AsyncExitStack() as stack:
+        if journal is not None:
+            stack.callback(journal.close)
+        if place is None:
+            proxy = Proxy(options, watch)
+            await proxy.start()
+        else:
+            # Imported here: most proxies run without the control API.
+            from rejoin.proxy.control.running import controlled_proxy  # noqa: PLC0415
+
+            proxy = await controlled_proxy(stack, options, watch, place.host, place.port, place.token)
+        structlog.get_logger("proxy").info("proxy_ready", bootstrap_servers=proxy.bootstrap_servers)
+        with stop_signals(loop, stopping.set):
+            await stopping.wait()
+            await proxy.stop(drain=True)

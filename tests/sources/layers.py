@@ -203,7 +203,10 @@ MAY_IMPORT = {
         "coordinator.pending_reply",
         "coordinator.storage",
     ),
-    "coordinator.control.evidence": ("journal", "transcript", "coordinator.control", "coordinator.config"),
+    "coordinator.control.evidence": (
+        *("protocol.request_contents", "journal", "transcript"),
+        *("coordinator.control", "coordinator.core.inputs", "coordinator.config"),
+    ),
     "coordinator.service": SERVICE,
     "coordinator.service.kafka.connection_limits": (*SERVICE, "coordinator.settings.listeners"),
     # Brokers in one process are made of all that a service is made of.
@@ -217,7 +220,7 @@ MAY_IMPORT = {
     "coordinator.service.app": (*SERVICE, "coordinator.control"),
     "coordinator.service.options": (*SERVICE, "coordinator.control"),
     "coordinator.service.http.assembly": (*SERVICE, "coordinator.control"),
-    "coordinator.service.http.control": (*SERVICE, "coordinator.control"),
+    "coordinator.service.http.control": (*SERVICE, "coordinator.control", "transcript.steps"),
     "coordinator.service.http.control_api": (*SERVICE, "coordinator.control"),
     "coordinator.commands": (
         "protocol",
@@ -420,8 +423,19 @@ MAY_IMPORT = {
         *("coordinator.control.fault_injection", "coordinator.control.errors", "coordinator.core.inputs"),
         *("transcript.steps", "journal.kafka_logs.request_lines"),
     ),
+    "proxy.faults": (
+        *("protocol", "proxy", "transcript.steps"),
+        *("coordinator.control.fault_injection", "coordinator.core.inputs"),
+    ),
+    "proxy.watch": ("protocol", "proxy", "journal.kafka_logs"),
+    # The control API of a proxy is that of a node, over what passes in the place of a node's steps.
+    "proxy.control": (
+        *("protocol", "proxy", "client.admin", "client.core", "client.transports.kafka", "transcript.steps"),
+        *("coordinator.control", "coordinator.core", "coordinator.pending_reply", "coordinator.service"),
+    ),
     "proxy.commands": (
         *("protocol", "proxy", "client.commands.setting_options", "client.transports", "coordinator.service.logs"),
+        *("coordinator.service.defaults", "coordinator.service.security.control_token"),
     ),
     "conform": ("protocol", "conform"),
     "conform.commands": (

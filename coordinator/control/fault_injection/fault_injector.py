@@ -12,12 +12,13 @@ from rejoin.coordinator.control.access.principals import GivenPrincipals
 from rejoin.coordinator.control.clocks import VirtualClock
 from rejoin.coordinator.control.fault_injection.faults import Fault, Faults, SomeEntries
 from rejoin.coordinator.control.fault_injection.faulty_delivery import FaultyDelivery, with_wrong_value
+from rejoin.coordinator.control.fault_injection.interceptions import interception
 from rejoin.coordinator.control.node_interface import RequestTarget
 from rejoin.coordinator.core.inputs import Context, FetchWaited, Millis
 from rejoin.coordinator.pending_reply import Delivery, NoReply, OnAnswer, PendingReply
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.records.fetch import FetchRequest
-from rejoin.transcript.steps import Interception, StepRecorder
+from rejoin.transcript.steps import StepRecorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +193,8 @@ class FaultInjector:
         return response
 
     def _note(self, fault: Fault, asked: _Asked, response: Response | None) -> None:
-        rule = fault.rule
-        name = rule.error.name if rule.error is not None else ""
-        cut = "" if rule.cut_after_bytes is None else f"cut after {rule.cut_after_bytes} bytes"
-        wrong = "" if rule.wrong is None else rule.wrong.replace("_", " ")
-        throttle = "" if rule.throttle_ms is None else f"throttled for {rule.throttle_ms} ms"
-        some = "" if asked.entries is None else "some entries"
-        text = ", ".join(filter(None, (rule.effective_when.replace("_", " "), some, name, cut, wrong, throttle)))
-        what = Interception(asked.request, asked.context, name, f"fault {fault.id}: {text}", response)
+        of_some = asked.entries is not None
+        what = interception(fault, asked.request, asked.context, response, of_some=of_some)
         self._recorder.add(self._clock.now(), what, [])
 
     async def _hold(self, fault: Fault, latency_ms: Millis) -> None:

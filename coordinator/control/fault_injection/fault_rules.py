@@ -44,7 +44,7 @@ WRONG_IN: Final[dict[WrongValue, tuple[str, ...]]] = {
 }
 """The APIs whose answers can have each wrong value."""
 
-When = Literal["before", "after", "drop_request", "drop_response", "delay"]
+When = Literal["before", "after", "drop_request", "drop_response", "delay", "observe"]
 
 
 def _api(value: object) -> object:
@@ -179,8 +179,8 @@ class FaultRule(Body):
     when: When | None = Field(
         default=None,
         description="before: not applied; after: applied, then failed; drop_request: not applied, no answer; "
-        "drop_response: applied, no answer; delay: applied later. Default: before with an error, "
-        "after with cut_after_bytes or bytes_per_second alone, else delay",
+        "drop_response: applied, no answer; delay: applied later; observe: counted only. "
+        "Default: before with an error, after with cut_after_bytes or bytes_per_second alone, else delay",
     )
     error: ErrorOrNone = Field(default=None, description="answer with this error, by name or number")
     latency_ms: LatencyOrDistribution | None = Field(
@@ -219,6 +219,8 @@ class FaultRule(Body):
     @model_validator(mode="after")
     def _sense(self) -> Self:
         when = self.effective_when
+        if when == "observe":
+            self._check_observes()
         held = self.pause or self.latency_ms is not None
         if self.reset and self.cut_after_bytes is None:
             raise ValueError("reset needs cut_after_bytes; 0 resets the connection before the answer")
@@ -247,6 +249,13 @@ class FaultRule(Body):
         if when in ("drop_request", "drop_response", "delay") and self.error is not None:
             raise ValueError(f"when {when} answers with no error; leave error out, or say before or after")
         return self
+
+    def _check_observes(self) -> None:
+        """Refuse a rule that shall change nothing and names a change."""
+        acting = ("error", "latency_ms", "pause", "cut_after_bytes", "bytes_per_second", "wrong", "throttle_ms")
+        named = [name for name in acting if getattr(self, name) is not None and getattr(self, name) is not False]
+        if named:
+            raise ValueError(f"when observe changes nothing; leave out {' and '.join(named)}")
 
     @model_validator(mode="after")
     def _can_match(self) -> Self:
@@ -305,6 +314,11 @@ class FaultRule(Body):
         if self.throttle_ms is not None and self.latency_ms is None and not self.pause:
             return "after"
         return "after" if self.is_delivered_faultily and self.latency_ms is None and not self.pause else "delay"
+
+    @property
+    def observes(self) -> bool:
+        """Whether requests are counted and left as they are; other rules apply to them still."""
+        return self.when == "observe"
 
     @property
     def is_delivered_faultily(self) -> bool:

@@ -157,13 +157,16 @@ class Faults:
     def match(self, request: Request, context: Context, node_id: int, named: Named) -> Match | None:
         """The first rule that matches a request, with the hit counted; none for most requests.
 
-        ``named`` finds the name of a topic by its id.
+        Rules that observe count each request that they match, whatever another rule does to it. ``named`` finds the
+        name of a topic by its id.
         """
         if not self._active:
             return None
         traits = traits_of(request, context.api_version, named)
-        for fault in self._active:
-            if not fault.rule.matches(request, traits, context, node_id):
+        found: Match | None = None
+        for fault in tuple(self._active):
+            observes = fault.rule.observes
+            if (found is not None and not observes) or not fault.rule.matches(request, traits, context, node_id):
                 continue
             selection = EntrySelection(request, context.api_version, fault.rule.wanted, named)
             split = selection.split() if selection.is_possible else SplitRequest(request, None)
@@ -172,8 +175,9 @@ class Faults:
             fault.count_hit()
             if fault.is_spent:
                 self._active.remove(fault)
-            return Match(fault, None if split.rest is None else SomeEntries(selection, split.chosen, split.rest))
-        return None
+            if not observes:
+                found = Match(fault, None if split.rest is None else SomeEntries(selection, split.chosen, split.rest))
+        return found
 
     def remove(self, fault: Fault) -> None:
         """Forget a rule; what it holds goes on."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from inspect import isawaitable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, unquote
 
 import orjson
 from aiohttp import web
 from pydantic import ValidationError
 
-from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.errors import (
     ConditionNotReached,
     ControlError,
@@ -22,13 +21,17 @@ from rejoin.coordinator.control.errors import (
     StepsNotKept,
 )
 from rejoin.coordinator.control.fault_injection.bodies import Body
+from rejoin.coordinator.core.inputs import Context
+from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service.driver import Submit
 from rejoin.coordinator.service.http.access import Access, check_content_type
 from rejoin.coordinator.service.http.control_api.operation import ControlOperation, TextAnswer
 from rejoin.coordinator.service.http.control_api.operations import OPERATIONS
 from rejoin.coordinator.service.http.problems import MOST_ERRORS, Problem, field_errors, one_error
 from rejoin.coordinator.service.http.server import CONTROL
+from rejoin.protocol.message import Request
 from rejoin.protocol.validation import sentence
+from rejoin.transcript.steps import StepRecorder
 
 _STATUS: Final[dict[type[ControlError], int]] = {
     StepsNotKept: 410,
@@ -44,13 +47,21 @@ _BY_ROUTE: Final = {(each.method, each.path): each for each in OPERATIONS}
 _PATHS: Final = {each.path for each in OPERATIONS}
 
 
+class Recorded(Protocol):
+    """A control: its attributes have the operations, and it records."""
+
+    @property
+    def recorder(self) -> StepRecorder:
+        """The recording, of which each answer names the mark."""
+
+
 class ControlRoutes:
     """Finds the operation, reads its arguments, and writes its result."""
 
-    def __init__(self, control: Control, access: Access, submit: Submit) -> None:
-        """``submit`` hands in one of Kafka's requests, through the fault rules."""
-        self.submit = submit
-        self._control = control
+    def __init__(self, control: Recorded, access: Access, submit: Submit | None = None) -> None:
+        """``submit`` hands in one of Kafka's requests, through the fault rules; none where HTTP takes no such."""
+        self.submit = submit or _no_requests
+        self._control: Any = control
         self._access = access
 
     async def serve(self, request: web.BaseRequest, path: str, body: bytes) -> web.Response:
@@ -93,6 +104,10 @@ class ControlRoutes:
             errors = field_errors(found[:MOST_ERRORS])
             detail = f"{where}: {sentence(problem, operation.body, of_json=not operation.in_query)}"
             raise Problem(400, "invalid-body", detail, errors) from None
+
+
+def _no_requests(request: Request, context: Context) -> PendingReply:
+    raise Problem(404, "unknown-route", f"this control takes no {type(request).__name__} over HTTP")
 
 
 def _parameters(query: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rejoin.coordinator.control.clock_driver import Advance
-from rejoin.coordinator.control.control import Control
+from rejoin.coordinator.control.fault_injection.fault_actions import FaultActions
 from rejoin.coordinator.control.fault_injection.fault_rules import FaultRule
 from rejoin.coordinator.control.waiting import HitCount
 from rejoin.coordinator.service.http.control_api.answers import (
@@ -20,25 +20,25 @@ from rejoin.coordinator.service.http.control_api.operation import ControlOperati
 from rejoin.coordinator.service.http.server import CONTROL
 
 
-def _clear_faults(control: Control, _: NoFields, __: str) -> dict[str, Any]:
+def _clear_faults(control: FaultActions, _: NoFields, __: str) -> dict[str, Any]:
     removed = [fault.shown() for fault in control.faults.all()]
     control.faults.clear()
     return {"removed": removed}
 
 
-def _remove_fault(control: Control, _: NoFields, fault_id: str) -> dict[str, Any]:
+def _remove_fault(control: FaultActions, _: NoFields, fault_id: str) -> dict[str, Any]:
     found = control.fault(fault_id)
     control.faults.remove(found)
     return found.shown()
 
 
-def _release(control: Control, _: NoFields, fault_id: str) -> dict[str, Any]:
+def _release(control: FaultActions, _: NoFields, fault_id: str) -> dict[str, Any]:
     found = control.fault(fault_id)
     let_go = found.release()
     return {**found.shown(), "let_go": let_go}
 
 
-async def _wait_for_fault(control: Control, wanted: HitCount, fault_id: str) -> dict[str, Any]:
+async def _wait_for_fault(control: FaultActions, wanted: HitCount, fault_id: str) -> dict[str, Any]:
     found = control.fault(fault_id)
     await control.wait_for_fault(found, wanted.hits, wanted.timeout_ms)
     return found.shown()
