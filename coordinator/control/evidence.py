@@ -125,7 +125,7 @@ class Evidence(RequestEvidence):
         self, settings: Settings, runtime: ControlledRuntime, recorder: StepRecorder, *, is_replayable: bool = True
     ) -> None:
         super().__init__(recorder)
-        self._is_replayable = is_replayable
+        self.is_replayable = is_replayable
         self._settings = settings
         self._runtime = runtime
 
@@ -142,7 +142,7 @@ class Evidence(RequestEvidence):
         """Since a mark; what came before stands there as quiet commands, so that the whole can be played."""
         from rejoin.transcript.writer import write_transcript  # noqa: PLC0415
 
-        if not self._is_replayable:
+        if not self.is_replayable:
             detail = (
                 "a transcript needs a single broker, and there are several; requests() and GET /control/requests list "
                 "the requests"

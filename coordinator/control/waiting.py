@@ -165,6 +165,26 @@ def not_reached(wanted: GroupCondition, when: str, view: GroupView | None, seen:
     return ConditionNotReached(f"group {wanted.group!r} {wanted.unmet()} {when}; {seen}", {"group": shown})
 
 
+def missing(wanted: OffsetsCondition, committed: Sequence[OffsetView]) -> list[WantedOffset]:
+    """The offsets that are waited for still."""
+    found = {(each.topic, each.partition): each.offset for each in committed}
+    return [each for each in wanted.offsets if found.get((each.topic, each.partition), -1) < each.offset]
+
+
+def not_committed(
+    wanted: OffsetsCondition, when: str, committed: Sequence[OffsetView], hint: str = ""
+) -> ConditionNotReached:
+    """The error for offsets that are not committed. ``when`` is how the wait ended, ``hint`` the sentence's end."""
+    left = ", ".join(
+        f"{each.topic}-{each.partition} to {each.offset}" for each in missing(wanted, committed)[:_MOST_SHOWN]
+    )
+    seen = ", ".join(f"{each.topic}-{each.partition}={each.offset}" for each in committed[:_MOST_SHOWN])
+    detail = f"group {wanted.group!r} has not committed {left} {when}; committed: {seen or 'nothing'}{hint}"
+    return ConditionNotReached(
+        detail, {"offsets": [each.model_dump(mode="json", by_alias=False) for each in committed]}
+    )
+
+
 class GroupWaiter:
     """Returns when a group is as wanted."""
 
@@ -183,23 +203,11 @@ class GroupWaiter:
 
     async def wait_for_committed(self, wanted: OffsetsCondition) -> list[OffsetView]:
         """The group's committed offsets, once they are as wanted. Raises :class:`ConditionNotReached`."""
-        ended = await self.until(lambda: not self._missing(wanted), wanted.timeout_ms)
+        ended = await self.until(lambda: not missing(wanted, self._committed(wanted.group)), wanted.timeout_ms)
+        committed = self._committed(wanted.group)
         if ended:
-            committed = self._committed(wanted.group)
-            missing = ", ".join(
-                f"{each.topic}-{each.partition} to {each.offset}" for each in self._missing(wanted)[:_MOST_SHOWN]
-            )
-            seen = ", ".join(f"{each.topic}-{each.partition}={each.offset}" for each in committed[:_MOST_SHOWN])
-            detail = f"group {wanted.group!r} has not committed {missing} {ended}; committed: {seen or 'nothing'}"
-            detail += self._unknown(self._missing(wanted))
-            raise ConditionNotReached(
-                detail, {"offsets": [each.model_dump(mode="json", by_alias=False) for each in committed]}
-            )
-        return self._committed(wanted.group)
-
-    def _missing(self, wanted: OffsetsCondition) -> list[WantedOffset]:
-        committed = {(each.topic, each.partition): each.offset for each in self._committed(wanted.group)}
-        return [each for each in wanted.offsets if committed.get((each.topic, each.partition), -1) < each.offset]
+            raise not_committed(wanted, ended, committed, self._unknown(missing(wanted, committed)))
+        return committed
 
     def _unknown(self, missing: Sequence[WantedOffset]) -> str:
         """End of the sentence where nothing can be committed, as there is no such topic or partition."""

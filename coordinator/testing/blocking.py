@@ -39,6 +39,7 @@ def running_in_thread(
     principals: Mapping[str, str] | None = None,
     acls: Sequence[str | AclBinding] = (),
     quotas: Sequence[str | QuotaLimits] = (),
+    proxy: str | None = None,
 ) -> Iterator[GroupCoordinator]:
     """A coordinator in a thread of its own. Its methods can be awaited on any event loop.
 
@@ -57,6 +58,7 @@ def running_in_thread(
         principals=principals,
         acls=acls,
         quotas=quotas,
+        proxy=proxy,
     )
     try:
         coordinator = _wait(started.__aenter__(), loop)

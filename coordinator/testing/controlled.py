@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from inspect import isawaitable
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -96,7 +97,10 @@ class RunningCoordinator:
     def url(self) -> str:
         """Where clients find it over HTTP."""
         self._check_socket()
-        return self.app.url
+        try:
+            return self.app.url
+        except ControlError as error:
+            raise raised(error) from None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -141,6 +145,8 @@ class ControlledCoordinator(RunningCoordinator):
         """Do something that takes no time on the coordinator's own event loop. Raises OperationRefused."""
 
         async def asked(control: Control) -> T:
-            return what(control)
+            found: Any = what(control)
+            # In front of a real cluster a question to it takes time.
+            return cast(T, await found if isawaitable(found) else found)
 
         return await self.do(asked)

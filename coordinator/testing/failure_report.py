@@ -30,10 +30,14 @@ def failure_report(coordinator: GroupCoordinator, claim: str) -> FailureReport:
 
 async def _report(coordinator: GroupCoordinator, claim: str) -> FailureReport:
     try:
-        return FailureReport(await coordinator.transcript(claim=claim), True)
+        return FailureReport(await coordinator.transcript(claim=claim), await coordinator.do(_is_replayable))
     except OperationRefused as problem:
         text = f"# {claim} No transcript: {problem}.\n\n{await coordinator.do(_summary)}"
         return FailureReport(text, False)
+
+
+async def _is_replayable(control: Control) -> bool:
+    return control.evidence.is_replayable
 
 
 async def _summary(control: Control) -> str:

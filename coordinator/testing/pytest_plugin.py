@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rejoin.coordinator.testing import BlockingGroupCoordinator, GroupCoordinator
 
 MARKER = "group_coordinator"
-OPTIONS = ("clock", "topics", "settings", "socket", "brokers", "principals", "acls", "quotas")
+OPTIONS = ("clock", "topics", "settings", "socket", "brokers", "principals", "acls", "quotas", "proxy")
 TRANSCRIPTS = "group_coordinator_transcripts"
 _LONGEST_NAME = 120
 SECTION = "group coordinator: what happened"
@@ -44,8 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def group_coordinator(request: pytest.FixtureRequest) -> Generator[GroupCoordinator | BlockingGroupCoordinator]:
     """A coordinator of this test's own, on a free port. Its methods are ``async`` in an ``async`` test, else plain.
 
-    The marker ``group_coordinator(clock=, topics=, settings=, socket=, brokers=, principals=, acls=, quotas=)`` on a
-    test, class or module says how it starts.
+    The marker ``group_coordinator(clock=, topics=, settings=, socket=, brokers=, principals=, acls=, quotas=, proxy=)``
+    on a test, class or module says how it starts.
     """
     from rejoin.coordinator.testing import BlockingGroupCoordinator, running_in_thread  # noqa: PLC0415
 

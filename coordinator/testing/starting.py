@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import structlog
 from pydantic import ValidationError
@@ -24,6 +24,9 @@ from rejoin.protocol.security.acl_bindings import AclBinding
 from rejoin.protocol.security.quota_limits import QuotaLimits
 from rejoin.protocol.validation import sentence
 
+if TYPE_CHECKING:
+    from rejoin.proxy.control.in_process import ProxiedCluster
+
 _HIGHEST_PORT: Final = 65_535
 
 
@@ -39,6 +42,7 @@ async def running(
     principals: Mapping[str, str] | None = None,
     acls: Sequence[str | AclBinding] = (),
     quotas: Sequence[str | QuotaLimits] = (),
+    proxy: str | None = None,
 ) -> AsyncIterator[GroupCoordinator]:
     """A coordinator on the running event loop, on a free port unless another is given, with no state on disk.
 
@@ -47,11 +51,21 @@ async def running(
     ``acls``, as ``User:alice:READ:topic=orders``, bring Kafka's authorizer with them; ``quotas`` limit entities, as
     ``user=alice producer_byte_rate=1000``. Raises ValueError for arguments that make no sense, and RuntimeError at
     the end if a call was not awaited.
+
+    With ``proxy``, the ``HOST:PORT`` of a real cluster, there is a proxy in front of that cluster in the place of a
+    coordinator; methods that need a clock or a state of a coordinator then raise OperationRefused.
     """
     check_type("socket", socket, bool)
     check_type("brokers", brokers, int)
     if not structlog.is_configured():
         logs.configure("critical")
+    if proxy is not None:
+        given: dict[str, Any] = {"clock": clock != "real", "brokers": brokers != 1, "socket": not socket}
+        given |= {"topics": topics, "settings": settings, "principals": principals, "acls": acls, "quotas": quotas}
+        app: Any = _proxied(proxy, port, [name for name, value in given.items() if value])
+        async with app, _awaited(GroupCoordinator(app, asyncio.get_running_loop(), socket)) as coordinator:
+            yield coordinator
+        return
     options = Options(
         settings=with_access(_settings(settings or {}), principals, acls),
         port=_port(port),
@@ -65,19 +79,38 @@ async def running(
     )
     async with AsyncExitStack() as stack:
         try:
-            app: App | BrokerCluster = App(options) if brokers == 1 else BrokerCluster(options, brokers)
+            app = App(options) if brokers == 1 else BrokerCluster(options, brokers)
             await stack.enter_async_context(app)
         except StartFailed as problem:
             raise ValueError(str(problem).removeprefix("--")) from None
-        coordinator = GroupCoordinator(app, asyncio.get_running_loop(), socket)
-        try:
+        async with _awaited(GroupCoordinator(app, asyncio.get_running_loop(), socket)) as coordinator:
             yield coordinator
-        except BaseException as error:
-            if forgotten := coordinator.calls.take_forgotten():
-                error.add_note(forgotten)
-            raise
+
+
+@asynccontextmanager
+async def _awaited(coordinator: GroupCoordinator) -> AsyncIterator[GroupCoordinator]:
+    """A coordinator whose calls have all to be awaited."""
+    try:
+        yield coordinator
+    except BaseException as error:
         if forgotten := coordinator.calls.take_forgotten():
-            raise RuntimeError(forgotten)
+            error.add_note(forgotten)
+        raise
+    if forgotten := coordinator.calls.take_forgotten():
+        raise RuntimeError(forgotten)
+
+
+def _proxied(servers: str, port: int, given: list[str]) -> ProxiedCluster:
+    # Imported here: most tests have a coordinator of their own.
+    from rejoin.proxy.control.in_process import ProxiedCluster  # noqa: PLC0415
+
+    if given:
+        raise ValueError(f"proxy: a real cluster has its own; leave out {' and '.join(given)}")
+    check_type("proxy", servers, str)
+    try:
+        return ProxiedCluster(servers, _port(port))
+    except ValueError as problem:
+        raise ValueError(f"proxy: {problem}") from None
 
 
 def _settings(given: Settings | Mapping[str, Any]) -> Settings:

@@ -60,6 +60,9 @@ class MachineClock:
         """The time, ms since 1970."""
         return round(time() * 1_000)
 
+    def catch_up(self) -> None:
+        """Nothing: the time of a cluster passes by itself."""
+
 
 class ProxyEvidence(RequestEvidence):
     """Requests that have passed; a transcript of them cannot be played, and is their text."""

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from rejoin.client.admin.admin import Admin
 from rejoin.client.core.effects import Endpoint
 from rejoin.client.core.errors import CodedError, KafkaError, UnsupportedVersionError
 from rejoin.client.transports.kafka.broker import Security
 from rejoin.client.transports.kafka.transport import KafkaTransport
-from rejoin.coordinator.control.waiting import GroupCondition, looks, not_reached
-from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, MemberView
+from rejoin.coordinator.control.waiting import (
+    GroupCondition,
+    OffsetsCondition,
+    looks,
+    missing,
+    not_committed,
+    not_reached,
+)
+from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, MemberView, OffsetView
 from rejoin.protocol.embedded.consumer_protocol import decode_assignment
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.consumer_group_describe import (
@@ -32,6 +39,8 @@ from rejoin.protocol.messages.streams.streams_group_describe import (
     StreamsGroupDescribeResponse,
 )
 from rejoin.proxy.control.recording import ExchangeRecorder
+
+T = TypeVar("T")
 
 POLL_SECONDS: Final = 0.1
 """How often the cluster is asked."""
@@ -109,26 +118,69 @@ class ClusterGroups:
 
     async def wait(self, wanted: GroupCondition) -> GroupView | None:
         """The group, once it is as wanted. Raises :class:`ConditionNotReached` with how it was then."""
-        until = monotonic() + wanted.timeout_ms / 1_000
-        view: GroupView | None = None
-        problem = "the cluster has not answered"
-        while True:
-            left_ms = max(round((until - monotonic()) * 1_000), 1)
-            try:
-                async with asyncio.timeout(max(left_ms / 1_000, POLL_SECONDS)):
-                    view = await self.describe(wanted.group, max(left_ms, _LONGEST_ASK_MS))
-                problem = ""
-            except TimeoutError:
-                pass
-            except KafkaError as error:
-                problem = error.error.name if isinstance(error, CodedError) else str(error)
-            if not problem and wanted.is_met_by(view):
-                return view
-            if monotonic() + POLL_SECONDS > until:
-                now = round(self._recording.recorder.began_at)
-                seen = f"the last answer of the cluster: {problem}" if problem else looks(wanted.group, view, now)
-                raise not_reached(wanted, f"within {wanted.timeout_ms} ms", view, seen)
-            await asyncio.sleep(POLL_SECONDS)
+
+        async def read(timeout_ms: int) -> GroupView | None:
+            return await self.describe(wanted.group, timeout_ms)
+
+        view, ended = await _polled(read, wanted.is_met_by, wanted.timeout_ms)
+        if ended:
+            began = self._recording.recorder.began_at
+            raise not_reached(wanted, ended, view, looks(wanted.group, view, began))
+        return view
+
+    async def committed(self, group_id: str, timeout_ms: int = _LONGEST_ASK_MS) -> list[OffsetView]:
+        """The committed offsets of a group. Raises KafkaError."""
+        found = await Admin(self._transport, timeout_ms).committed_with_epochs(group_id)
+        return [
+            OffsetView(
+                topic=key.topic,
+                partition=key.partition,
+                offset=each.offset,
+                leader_epoch=each.leader_epoch,
+                metadata=each.metadata,
+                committed_at=UNKNOWN,
+                log_end_offset=None,
+                lag=None,
+                lag_ms=None,
+                transactional_pending=False,
+            )
+            for key, each in found.items()
+        ]
+
+    async def wait_for_committed(self, wanted: OffsetsCondition) -> list[OffsetView]:
+        """The group's committed offsets, once they are as wanted. Raises :class:`ConditionNotReached`."""
+
+        async def read(timeout_ms: int) -> list[OffsetView]:
+            return await self.committed(wanted.group, timeout_ms)
+
+        found, ended = await _polled(read, lambda offsets: not missing(wanted, offsets or ()), wanted.timeout_ms)
+        if ended:
+            raise not_committed(wanted, ended, found or ())
+        return found or []
+
+
+async def _polled(
+    read: Callable[[int], Awaitable[T]], is_met: Callable[[T], bool], timeout_ms: int
+) -> tuple[T | None, str]:
+    """What was read when it is as wanted; or else what was read last, and how the wait ended."""
+    until = monotonic() + timeout_ms / 1_000
+    found: T | None = None
+    problem = "without an answer of the cluster"
+    while True:
+        left_ms = max(round((until - monotonic()) * 1_000), round(POLL_SECONDS * 1_000))
+        try:
+            async with asyncio.timeout(left_ms / 1_000):
+                found = await read(left_ms)
+            problem = ""
+        except TimeoutError:
+            pass
+        except KafkaError as error:
+            problem = f"as the cluster answered {error.error.name if isinstance(error, CodedError) else error}"
+        if not problem and is_met(cast(T, found)):
+            return found, ""
+        if monotonic() + POLL_SECONDS > until:
+            return found, " ".join(filter(None, (f"within {timeout_ms} ms", problem)))
+        await asyncio.sleep(POLL_SECONDS)
 
 
 def _classic(described: DescribedGroup) -> GroupView:

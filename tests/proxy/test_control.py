@@ -39,8 +39,8 @@ class Controlled:
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         url = f"{self.url}/control{path}"
-        json = {"json": {} if body is None else body} if method == "POST" else {}
-        async with self.http.request(method, url, headers=headers, **json) as answer:
+        json = (body or {}) if method == "POST" else None
+        async with self.http.request(method, url, headers=headers, json=json) as answer:
             kind = answer.content_type
             return answer.status, await (answer.json() if "json" in kind else answer.text())
 

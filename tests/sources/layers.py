@@ -254,6 +254,10 @@ MAY_IMPORT = {
         "coordinator.settings.security",
         "coordinator.storage",
     ),
+    "coordinator.testing.starting": (
+        *("protocol", "coordinator.in_process_brokers.cluster", "coordinator.testing", "coordinator.client_settings"),
+        *("coordinator.config", "coordinator.service", "coordinator.storage", "proxy.control.in_process"),
+    ),
     "coordinator.testing.results": ("coordinator.control.errors",),
     "coordinator": ("protocol", "journal", "coordinator"),
     "client.core": ("protocol", "journal.events", "client.core", "client.assignors", *CLIENT_CONFIGS),
