@@ -120,7 +120,7 @@ class ProxyControl(FaultActions):
         self._proxy: Proxy | None = None
 
     def begin(self, proxy: Proxy) -> None:
-        """What passes from here on is evidence."""
+        """Record from here on."""
         self._proxy = proxy
         self.recorder.begin(self.clock.now())
 

@@ -162,7 +162,7 @@ class ClusterGroups:
 async def _polled(
     read: Callable[[int], Awaitable[T]], is_met: Callable[[T], bool], timeout_ms: int
 ) -> tuple[T | None, str]:
-    """What was read when it is as wanted; or else what was read last, and how the wait ended."""
+    """The value read once it is as wanted; or else the last one, and how the wait ended."""
     until = monotonic() + timeout_ms / 1_000
     found: T | None = None
     problem = "without an answer of the cluster"

@@ -35,7 +35,7 @@ _MOST_NAMES: Final = 100_000
 """Topics and groups that are remembered."""
 
 
-class RecordedExchange(NamedTuple):
+class AwaitedExchange(NamedTuple):
     """A request that waits for its answer."""
 
     token: PendingReply
@@ -53,7 +53,7 @@ class ExchangeRecorder:
         self.topic_names: dict[str, str] = {}
         self.generations: dict[str, int] = {}
         """The newest generation of each classic group, as its JoinGroups were answered."""
-        self._waiting: dict[Relay, dict[ProxiedRequest, RecordedExchange]] = {}
+        self._waiting: dict[Relay, dict[ProxiedRequest, AwaitedExchange]] = {}
 
     def arrived(self, relay: Relay, exchange: ProxiedRequest) -> None:
         """Record a request. One that passes in pieces is recorded with its answer."""
@@ -67,7 +67,7 @@ class ExchangeRecorder:
         token = PendingReply()
         token.is_of_client = True
         context = context_of(relay, exchange)
-        self._waiting.setdefault(relay, {})[exchange] = RecordedExchange(token, request, context)
+        self._waiting.setdefault(relay, {})[exchange] = AwaitedExchange(token, request, context)
         self.recorder.add(round(exchange.arrived_ms), Received(token, request, context), [])
 
     def exchanged(self, relay: Relay, exchange: ProxiedRequest) -> None:
@@ -86,7 +86,7 @@ class ExchangeRecorder:
             return
         self._answered(recorded, response, exchange.answered_ms)
 
-    def _answered(self, recorded: RecordedExchange, response: Response, at_ms: float) -> None:
+    def _answered(self, recorded: AwaitedExchange, response: Response, at_ms: float) -> None:
         self._learn(recorded.request, response)
         self.recorder.add(round(at_ms), Elapsed(), [Reply(recorded.token, _without_records(response))])
 

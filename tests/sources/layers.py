@@ -220,7 +220,7 @@ MAY_IMPORT = {
     "coordinator.service.app": (*SERVICE, "coordinator.control"),
     "coordinator.service.options": (*SERVICE, "coordinator.control"),
     "coordinator.service.http.assembly": (*SERVICE, "coordinator.control"),
-    "coordinator.service.http.control": (*SERVICE, "coordinator.control", "transcript.steps"),
+    "coordinator.service.http.control": (*SERVICE, "coordinator.control"),
     "coordinator.service.http.control_api": (*SERVICE, "coordinator.control"),
     "coordinator.commands": (
         "protocol",

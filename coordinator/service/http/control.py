@@ -31,7 +31,6 @@ from rejoin.coordinator.service.http.problems import MOST_ERRORS, Problem, field
 from rejoin.coordinator.service.http.server import CONTROL
 from rejoin.protocol.message import Request
 from rejoin.protocol.validation import sentence
-from rejoin.transcript.steps import StepRecorder
 
 _STATUS: Final[dict[type[ControlError], int]] = {
     StepsNotKept: 410,
@@ -47,11 +46,17 @@ _BY_ROUTE: Final = {(each.method, each.path): each for each in OPERATIONS}
 _PATHS: Final = {each.path for each in OPERATIONS}
 
 
+class Marked(Protocol):
+    """A recording; ``mark`` is how many steps it has."""
+
+    mark: int
+
+
 class Recorded(Protocol):
     """A control: its attributes have the operations, and it records."""
 
     @property
-    def recorder(self) -> StepRecorder:
+    def recorder(self) -> Marked:
         """The recording, of which each answer names the mark."""
 
 
