@@ -34,6 +34,7 @@ _ADDRESS: Final = re.compile(r"127\.0\.0\.1:\d+")
 _USAGE: Final = re.compile(r"Option +Description$")
 _SET: Final = re.compile(r"\[([A-Z_]+(?:, [A-Z_]+)+)\]")
 _MESSAGE: Final = re.compile(r"(org\.apache\.[\w.]+Exception): .*")
+_CONFIGS: Final = re.compile(r"((?:Quota|SCRAM credential) configs for .* are )(.*)")
 _TRACE: Final = re.compile(r"^\s+at .*|^\s+\.\.\. \d+ more$")
 
 
@@ -100,13 +101,17 @@ def arranged(output: str) -> str:
                     blocks.append([row])
             rows = [row for head, *entries in sorted(blocks) for row in (head, *sorted(entries))]
         elif kind in {"configs", "entries"}:
-            rows.sort()
+            rows = sorted(_CONFIGS.sub(_sorted_configs, row) for row in rows)
         found += rows
     return "\n".join(found).strip("\n")
 
 
 def _sorted_set(found: re.Match[str]) -> str:
     return f"[{', '.join(sorted(found[1].split(', ')))}]"
+
+
+def _sorted_configs(found: re.Match[str]) -> str:
+    return found[1] + ", ".join(sorted(found[2].split(", ")))
 
 
 def _kind(line: str) -> str:

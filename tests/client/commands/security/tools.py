@@ -12,14 +12,12 @@ FRAME: Final = re.compile(r"\s+at |Caused by: |\s+\.\.\. \d+ more|(java|org\.apa
 MESSAGE: Final = re.compile(r"((?:java|org)\.[\w.]+Exception): .*")
 """An error of a broker, in its own words behind the name of the exception."""
 
-CONFIGS: Final = re.compile(r"((?:Quota|SCRAM credential) configs for .* are )(.*)")
 HEADER: Final = "ACLs for principal"
 
 
 def comparable(output: str) -> str:
     """An output without stack traces, empty lines and the words of errors; in order what hash maps order."""
     lines = [MESSAGE.sub(r"\1: ...", line) for line in arranged(output).splitlines() if not FRAME.match(line)]
-    lines = [CONFIGS.sub(lambda found: found[1] + ", ".join(sorted(found[2].split(", "))), line) for line in lines]
     sections: list[list[str]] = [[]]
     for line in arranged("\n".join(filter(None, lines))).splitlines():
         if line.startswith(HEADER):
