@@ -274,7 +274,7 @@ record-producers: setup
 record-security: setup
 	$(RUN) -m conformance.security.record
 
-# Requests about client metrics to a real Kafka that takes them; writes tests/golden/telemetry.
+# Requests about client metrics to a real Kafka that takes them, and to a stock one; writes tests/golden/telemetry.
 record-telemetry: setup
 	$(RUN) -m conformance.telemetry.record
 

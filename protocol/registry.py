@@ -204,4 +204,4 @@ STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Final = register(
 UNREGISTER_CONTROLLER: Final = register(94, (0, 0), 0, "UnregisterController", ".replication.quorum_changes")
 
 TELEMETRY: Final = (GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY)
-"""APIs that nodes serve only where metrics of clients are taken."""
+"""APIs that nodes list only where metrics of clients are taken; they answer them all the same."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from conformance.api_versions.record import ANSWERED, GOLDEN, STOCK
 from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
-from rejoin.protocol.registry import BY_KEY
+from rejoin.protocol.registry import BY_KEY, TELEMETRY
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "api-versions.md"
@@ -42,7 +42,7 @@ def versions_of(kind: str) -> dict[int, tuple[int, int]]:
 
 
 def served_unlisted() -> set[int]:
-    """Keys that a stock Kafka serves though it does not list them."""
+    """Keys that a stock Kafka serves though it does not list them, and that it answers with nothing but zeros."""
     return {int(asked.split()[0]) for asked, answer in recorded()["refused"].items() if answer == ANSWERED}
 
 
@@ -93,8 +93,8 @@ def _notes(key: int) -> Iterator[str]:
     with_telemetry = offered(with_telemetry=True).get(key)
     if own is None and with_telemetry is not None:
         yield f"Rejoin {_range(with_telemetry)} with `emulator.client.telemetry`"
-    if key in served_unlisted():
-        yield "a stock Kafka answers it all the same"
+    if key in served_unlisted() | {api.key for api in TELEMETRY}:
+        yield "both answer it where they do not list it"
     if own is None and stock is not None:
         yield f"missing: {reasons()[key]}"
 

@@ -1,4 +1,7 @@
-"""Records what a broker with a receiver of metrics answers: ``python -m conformance.telemetry.record``."""
+"""Records answers of a broker with a receiver of metrics, and of a stock one: ``make record-telemetry``.
+
+Without a receiver the broker does not list the two requests of telemetry, and answers them all the same.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import asyncio
 import gzip
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +22,9 @@ from conformance.telemetry.script import NO_RIGHTS, TELEMETRY_MAX_BYTES, compara
 from rejoin.protocol.types import ZERO_UUID
 
 HERE: Final = Path(__file__).parent
-GOLDEN: Final = HERE.parent.parent / "tests" / "golden" / "telemetry" / "script.jsonl.gz"
+GOLDEN: Final = HERE.parent.parent / "tests" / "golden" / "telemetry"
+WITH_RECEIVER: Final = "script.jsonl.gz"
+STOCK: Final = "stock.jsonl.gz"
 TOPIC: Final = "t"
 _COMPILE_SECONDS: Final = 60.0
 
@@ -33,20 +39,20 @@ async def with_receiver(jars: str, folder: Path) -> str:
     return f"{folder}{os.pathsep}{jars}"
 
 
-def broker_settings() -> dict[str, str]:
-    """Settings of a broker with ACLs that takes metrics of clients."""
-    return {
-        **settings(),
-        "metric.reporters": "TelemetryReceiver",
-        "telemetry.max.bytes": str(TELEMETRY_MAX_BYTES),
-    }
+def broker_settings(*, receives: bool = True) -> dict[str, str]:
+    """Settings of a broker with ACLs that takes metrics of clients, if it is to."""
+    receiver = {"metric.reporters": "TelemetryReceiver"} if receives else {}
+    return {**settings(), **receiver, "telemetry.max.bytes": str(TELEMETRY_MAX_BYTES)}
 
 
-async def record(path: Path) -> None:
+async def record(path: Path, *, receives: bool) -> None:
     """Play the script against a broker, and write what it answered."""
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        jars = await with_receiver(await class_path(), Path(folder))
-        async with Cluster(jars, 1, broker_settings(), listeners={"SASL": "SASL_PLAINTEXT"}) as cluster:
+        jars = await class_path()
+        if receives:
+            jars = await with_receiver(jars, Path(folder))
+        brokers = Cluster(jars, 1, broker_settings(receives=receives), listeners={"SASL": "SASL_PLAINTEXT"})
+        async with brokers as cluster:
             await ready(cluster.addresses, {TOPIC: 1}, 1, 1)
             port = cluster.listener_ports[1]["SASL"]
             logins = {name: await Login.of(name, port) for name in (ADMIN, NO_RIGHTS)}
@@ -70,8 +76,9 @@ async def record(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
-    print(f"{len(lines) - 1} answers recorded")
+    print(f"{path.name}: {len(lines) - 1} answers recorded")
 
 
 if __name__ == "__main__":
-    asyncio.run(record(GOLDEN))
+    for name in sys.argv[1:] or (WITH_RECEIVER, STOCK):
+        asyncio.run(record(GOLDEN / name, receives=name != STOCK))

@@ -13,7 +13,7 @@ compressing where it is not. Kafka does the same (KAFKA-18659)."""
 
 
 def offered(release: str = "", *, with_telemetry: bool = False) -> dict[int, tuple[int, int]]:
-    """The first and the last version of each API that is served, by key; with a release, those of them that it has.
+    """The first and the last version of each API that is listed, by key; with a release, those of them that it has.
 
     Without one, the first versions are those of the newest release. Metrics of clients are taken ``with_telemetry``.
     """
@@ -26,3 +26,10 @@ def offered(release: str = "", *, with_telemetry: bool = False) -> dict[int, tup
         if last >= first:
             found[api.key] = (first, last)
     return found
+
+
+def served(release: str = "") -> dict[int, tuple[int, int]]:
+    """As :func:`offered`, of each API that is answered: a broker without a receiver of clients' metrics answers those
+    about telemetry, too, and does not list them.
+    """
+    return offered(release, with_telemetry=True)

@@ -85,14 +85,19 @@ class TelemetryRequests:
         return ErrorCode.NONE
 
     def _take(self, request: PushTelemetryRequest, context: Context) -> ErrorCode:
-        """Take in metrics. Those that cannot be read are refused as by a receiver that fails."""
-        from rejoin.protocol.embedded.client_metrics import MetricsProblem, decode_metrics  # noqa: PLC0415
-
-        # Kafka: what unpacks to more than the limit is INVALID_RECORD as well.
+        """Take in metrics, or drop them by the setting. Unreadable ones are refused as by a receiver that fails."""
+        # Kafka: what unpacks to more than the limit is INVALID_RECORD as well, and unpacking needs no receiver.
         try:
             unpacked = decompress(request.compression_type, request.metrics, self._ctx.settings.telemetry_max_bytes)
+        except CompressionError:
+            return ErrorCode.INVALID_RECORD
+        if not self._ctx.settings.emulator_client_telemetry:
+            return ErrorCode.NONE
+        from rejoin.protocol.embedded.client_metrics import MetricsProblem, decode_metrics  # noqa: PLC0415
+
+        try:
             found = decode_metrics(unpacked, FIELDS)
-        except (CompressionError, MetricsProblem):
+        except MetricsProblem:
             return ErrorCode.INVALID_RECORD
         self._ctx.emit(reported(request.client_instance_id, found, context))
         return ErrorCode.NONE

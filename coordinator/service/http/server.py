@@ -46,7 +46,7 @@ from rejoin.coordinator.service.metrics import ERRORS_TOTAL, Metrics
 from rejoin.coordinator.service.security.listener_security import ListenerSecurity
 from rejoin.coordinator.service.served_version import NO_ERROR
 from rejoin.protocol.brokers.listener_address import HTTP
-from rejoin.protocol.brokers.offered_versions import offered
+from rejoin.protocol.brokers.offered_versions import served
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import API_VERSIONS, DEFINED
 from rejoin.protocol.wire.errors import ResponseTooLarge
@@ -97,8 +97,7 @@ class Service:
         views.has_control = control is not None
         self._max_body_bytes = max_body_bytes
         self._body_seconds = body_seconds
-        settings = runtime.node.settings
-        versions = offered(settings.emulator_as_kafka, with_telemetry=settings.emulator_client_telemetry)
+        versions = served(runtime.node.settings.emulator_as_kafka)
         self._routes = {
             api.path: Route(api, metrics.api(api.name), versions[api.key])
             for api in DEFINED.values()

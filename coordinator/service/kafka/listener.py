@@ -82,9 +82,7 @@ class KafkaListener:
         self.max_login_bytes = min(settings.sasl_server_max_receive_size, settings.socket_request_max_bytes)
         self.max_login_ms = settings.connections_max_reauth_ms
         self._failed_login_seconds = settings.connection_failed_authentication_delay_ms / 1_000
-        self.requests = RequestReader(
-            metrics, settings.emulator_as_kafka, with_telemetry=settings.emulator_client_telemetry
-        )
+        self.requests = RequestReader(metrics, settings.emulator_as_kafka)
         self.connections: set[KafkaConnection] = set()
         self.unsent: UnsentBytes[KafkaConnection] = UnsentBytes(self._give_up_unread)
         self._arrivals = arrivals or Arrivals()

@@ -16,7 +16,7 @@ from rejoin.coordinator.service.kafka.other_apis import OTHER_APIS
 from rejoin.coordinator.service.logs import LoggedReasons
 from rejoin.coordinator.service.metrics import ERRORS_TOTAL, ApiMetrics, Metrics
 from rejoin.coordinator.service.served_version import NO_ERROR, ServedVersion
-from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, offered
+from rejoin.protocol.brokers.offered_versions import ADVERTISED_FROM, served
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import (
@@ -200,9 +200,9 @@ class RequestHead(NamedTuple):
 class RequestReader:
     """Reads requests and writes responses, of all connections of a node."""
 
-    def __init__(self, metrics: Metrics, release: str, *, with_telemetry: bool = False) -> None:
+    def __init__(self, metrics: Metrics, release: str) -> None:
         self._metrics = metrics
-        self._offered = offered(release, with_telemetry=with_telemetry)
+        self._offered = served(release)
         self._served: dict[tuple[int, int], WireVersion] = {}
         log: Any = structlog.get_logger("coordinator").bind()
         self._log = log

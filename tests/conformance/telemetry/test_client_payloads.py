@@ -28,7 +28,7 @@ ERROR_OF_ROUNDING = 1.0
 
 def pushed(payload: bytes, codec: int = CompressionType.NONE) -> tuple[ErrorCode, list[ClientMetricsReported]]:
     """The answer to a push of a payload, and the events of it."""
-    driven = DrivenNode(telemetry_max_bytes=100_000)
+    driven = DrivenNode(telemetry_max_bytes=100_000, emulator_client_telemetry=True)
     context = Context(0, "app", "/10.0.0.1")
     driven.request("get", GetTelemetrySubscriptionsRequest(client_instance_id=CLIENT), context)
     known: Any = driven.replies["get"]

@@ -7,7 +7,8 @@ import struct
 from conformance.api_versions.page import ONLY_WITH, own_versions, recorded, versions_of
 from conformance.api_versions.record import API_VERSIONS, STOCK, not_offered, refusal
 from rejoin.coordinator.service.kafka.other_apis import OTHER_APIS
-from rejoin.protocol.registry import BY_KEY, DEFINED
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.registry import BY_KEY, DEFINED, GET_TELEMETRY_SUBSCRIPTIONS
 from tests.coordinator.service.conftest import Serve
 from tests.coordinator.service.kafka.frames import api_versions, request
 from tests.coordinator.service.kafka.test_connection import connect, logged
@@ -36,6 +37,14 @@ async def test_each_ends_its_connection_and_is_logged_once_with_the_name_of_the_
     for line, (key, _) in zip(found, asked, strict=True):
         expected = (BY_KEY[key].name, True) if key in BY_KEY else (OTHER_APIS[key], False)
         assert (line["api"], line["offered"] != "no version") == expected
+
+
+async def test_telemetry_is_answered_though_it_is_not_listed(serve: Serve) -> None:
+    node = await serve({"kafka_port": 0})
+    async with connect(node) as peer:
+        answer = await peer.ask(request(GET_TELEMETRY_SUBSCRIPTIONS.key, 0, 7, ZEROS))
+    _, throttle_ms, error = struct.unpack_from(">bih", answer)
+    assert (throttle_ms, error) == (0, ErrorCode.NONE)
 
 
 async def test_keys_of_no_api_end_their_connections_and_share_a_line_of_the_log(serve: Serve) -> None:

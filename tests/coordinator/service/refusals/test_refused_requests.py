@@ -350,7 +350,7 @@ async def test_what_ends_its_connection_says_who_sent_what(serve: Serve, case: s
 
 
 NOT_OFFERED: Final = {
-    "an API of Kafka's that is not there": (71, 0, "GetTelemetrySubscriptions", "no version"),
+    "an API of Kafka's that is not there": (67, 0, "AllocateProducerIds", "no version"),
     "a version that is not there": (78, 9, "ShareFetch", "1 to 2"),
     "an API that Kafka has not": (999, 0, None, "no version"),
 }
