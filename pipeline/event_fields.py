@@ -133,6 +133,14 @@ SAYS_MORE: Final = '"metadata":"[^"]'
 """Of a commit's offsets only their numbers have a column; where there is more, the row's JSON is kept."""
 MS_A_DAY: Final = 86_400_000
 
+MEASURES: Final = (
+    "client_instance_id",
+    *("poll_interval_avg_ms", "poll_interval_max_ms", "rebalance_latency_avg_ms", "rebalance_latency_max_ms"),
+    *("failed_rebalances", "commit_latency_avg_ms", "commit_latency_max_ms"),
+    *("fetch_rate", "fetch_latency_avg_ms", "fetch_latency_max_ms", "records_lag_max", "assigned_partitions"),
+)
+"""Columns of metrics that a client measured, the id of its instance first."""
+
 CAUSE_COLUMNS: Final = {
     CAUSE: MEANINGS[CAUSE],
     "cause_member_id": "The member through whom a rebalance began.",

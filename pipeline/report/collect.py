@@ -149,6 +149,8 @@ def _fill_lists(made: dict[Key, GroupReport], shown: ShownGroups, tables: Stored
         in_order = sorted(rows, key=order_of_violations)
         made[key].violations = [row for row in in_order if row["kind"] != AFTER_REMOVAL]
         made[key].after_removal = [row for row in in_order if row["kind"] == AFTER_REMOVAL]
+    for key, rows in shown.rows(tables, "client_metrics").items():
+        made[key].measured = sorted(rows, key=lambda row: (row["at_ms"], row["client_instance_id"]))
     for key, rows in shown.rows(tables, "requests").items():
         known = [row for row in rows if row["api"] is not None]
         made[key].requests = sorted(known, key=lambda row: (-row["requests"], row["api"], row["day"]))

@@ -173,6 +173,8 @@ class GroupReport:
     """Instant, lag of all partitions as far as commits show it."""
     balance: Sequence[Row] = ()
     requests: Sequence[Row] = ()
+    measured: Sequence[Row] = ()
+    """Rows of the table client_metrics, by time."""
     shares: ShareGroupReport | None = None
     """Of a share group alone."""
     streams: StreamsGroupReport | None = None

@@ -24,6 +24,7 @@ from rejoin.pipeline.report.parquet_tables import (
 )
 from rejoin.pipeline.share_groups.tables import SHARE_GROUPS
 from rejoin.pipeline.streams_groups.tables import STREAMS_GROUPS
+from rejoin.pipeline.tables.client_metrics import client_metrics
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
@@ -61,6 +62,7 @@ def all_tables() -> Iterable[tuple[str, MakeTable]]:
         ("pauses", lambda events, tables: pauses(events, tables["rebalances"], runs(events))),
         ("ownership", lambda events, _: ownership(events, runs(events))),
         ("balance", lambda events, _: balance(events, runs(events))),
+        ("client_metrics", lambda events, tables: client_metrics(events, tables["rebalances"], runs(events))),
         ("commits", lambda events, _: commits(events, runs(events))),
         ("records", lambda events, _: records(ranges(events))),
         ("progress", lambda events, _: progress(ranges(events))),

@@ -27,7 +27,7 @@ from rejoin.pipeline.columns import (
     struct,
     table,
 )
-from rejoin.pipeline.schemas.groups import BALANCE, MEMBER_SESSIONS, OWNERSHIP_TABLE, PAUSES, REBALANCES
+from rejoin.pipeline.schemas.groups import BALANCE, CLIENT_METRICS, MEMBER_SESSIONS, OWNERSHIP_TABLE, PAUSES, REBALANCES
 from rejoin.pipeline.schemas.keys import CONFIDENCE, DAY, GROUP, PARTITION, RUN, TOPIC
 from rejoin.pipeline.schemas.records import COMMITS, PROGRESS, RECORDS, REQUESTS
 from rejoin.pipeline.share_groups.schemas import OF_SHARE_GROUPS
@@ -38,6 +38,7 @@ from rejoin.pipeline.transactions.schemas import OF_TRANSACTIONS
 __all__ = [
     "ANNOTATIONS",
     "BALANCE",
+    "CLIENT_METRICS",
     "COMMITS",
     "EVENTS",
     "EVIDENCE",
@@ -187,6 +188,7 @@ TABLES: Final[dict[str, pa.Schema]] = {
     "pauses": PAUSES,
     "ownership": OWNERSHIP_TABLE,
     "balance": BALANCE,
+    "client_metrics": CLIENT_METRICS,
     "commits": COMMITS,
     "records": RECORDS,
     "progress": PROGRESS,

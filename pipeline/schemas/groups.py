@@ -6,6 +6,7 @@ from typing import Final
 
 from rejoin.journal.events.fields import MEANINGS
 from rejoin.pipeline.columns import BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, column, table
+from rejoin.pipeline.event_fields import MEASURES
 from rejoin.pipeline.schemas.keys import CLIENT, CONFIDENCE, DAY, GROUP, HOST, INSTANCE, MEMBER, PARTITION, RUN, TOPIC
 
 REBALANCES: Final = table(
@@ -214,3 +215,28 @@ BALANCE: Final = table(
     CONFIDENCE,
 )
 """One row for each generation that became Stable."""
+
+_MEASURES: Final = dict.fromkeys(MEASURES, LONG) | {
+    "client_instance_id": STRING,
+    "failed_rebalances": INT,
+    "fetch_rate": DOUBLE,
+    "assigned_partitions": INT,
+}
+
+CLIENT_METRICS: Final = table(
+    RUN,
+    DAY,
+    GROUP,
+    column("at_ms", LONG, "The client pushed its metrics."),
+    MEMBER,
+    INSTANCE,
+    CLIENT,
+    *(column(name, of_type, MEANINGS[name]) for name, of_type in _MEASURES.items()),
+    column("rebalance_timeout_ms", LONG, "The coordinator's view: " + MEANINGS["rebalance_timeout_ms"]),
+    column("rebalances", INT, "Rebalances with the member that ended since the report before, if there was one."),
+    column("rebalance_max_ms", LONG, "The longest of them, from its beginning to its end."),
+    column("generation", INT, "The newest generation, or epoch, that was complete; null if none was."),
+    column("owned_partitions", INT, "Partitions that the member had in it; null where the member is not known."),
+    CONFIDENCE,
+)
+"""One row for each report of a client's own metrics, with what the coordinator knew of the same member then."""

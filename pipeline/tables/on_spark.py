@@ -47,6 +47,14 @@ def events_of_groups(events: DataFrame, names: Iterable[str], columns: Sequence[
     return of(events, *names).select("run_id", group, *columns)
 
 
+def in_groups_of_clients(events: DataFrame, reported: str, joins: Iterable[str]) -> DataFrame:
+    """As :func:`rejoin.pipeline.tables.client_metrics.in_their_groups`."""
+    is_alone = is_one_of(reported) & fn.col("group_id").isNull()
+    known = of(events, *joins).select("run_id", "group_id", "client_id").dropna().distinct()
+    placed = events.where(is_alone).drop("group_id").join(known, ["run_id", "client_id"], how="inner")
+    return events.where(~is_alone).unionByName(placed.select(*events.columns))
+
+
 def made_of_groups(rows: DataFrame, make: Columns, schema: pa.Schema, at_once: int | None) -> DataFrame:
     """As in :mod:`~rejoin.pipeline.tables.whole_groups`: all rows of a group go to one task."""
     in_order = rows.repartition(*GROUP).sortWithinPartitions(*GROUP)

@@ -9,7 +9,8 @@ OF_PIPELINE = {
     "pipeline": ("protocol", "journal", "pages", "pipeline"),
     "pipeline.spark": ("pipeline.spark",),
     "pipeline.schemas": (
-        *("journal.events.fields", "pipeline.columns", "pipeline.schemas", "pipeline.sweep.schemas"),
+        *("journal.events.fields", "pipeline.columns", "pipeline.event_fields", "pipeline.schemas"),
+        "pipeline.sweep.schemas",
         *("pipeline.share_groups.schemas", "pipeline.streams_groups.schemas"),
         "pipeline.transactions.schemas",
     ),

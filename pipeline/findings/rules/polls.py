@@ -34,6 +34,7 @@ from rejoin.pipeline.findings.observed_rows import (
 )
 from rejoin.pipeline.findings.phrases import first, last, probably, share, stood_still, when
 from rejoin.pipeline.findings.reads import reads
+from rejoin.pipeline.tables.groups.client_metrics import is_measured_by
 from rejoin.pipeline.vocabulary import CLIENT_LOG, is_untimed
 
 HELD_UP_MS: Final = 6_000
@@ -48,7 +49,7 @@ MARGIN: Final = 1.2
 
 
 @reads("commit_refused")
-@reads("client_metrics_reported", columns=("poll_interval_max_ms",))
+@reads("client_metrics_reported", columns=("poll_interval_max_ms",), of_all_groups=True)
 @reads("join_sent", "generation_joined", columns=("software",), source=(CLIENT_LOG,))
 def max_poll_exceeded(causes: Causes) -> Iterator[Finding]:
     """A consumer did not poll within max.poll.interval.ms: its own heartbeat thread leaves the group. The coordinator
@@ -145,8 +146,7 @@ class _LatePolls:
         reports = [
             each
             for each in history.events
-            if each.event == "client_metrics_reported"
-            and (each.member_id in gone or (each.client_id and each.client_id in clients))
+            if each.event == "client_metrics_reported" and is_measured_by(each, gone, clients)
         ]
         self.measured_ms = max((_measured_ms(each) for each in reports), default=0)
         """The longest time between two polls, as one of the consumers measured it; 0 where that is within the limit."""

@@ -25,7 +25,7 @@ from rejoin.pipeline.report.data import (
     unread_files,
     why_after_removal,
 )
-from rejoin.pipeline.report.page import share_groups, streams_groups
+from rejoin.pipeline.report.page import client_metrics, share_groups, streams_groups
 from rejoin.pipeline.report.page.chart import chart_of
 from rejoin.pipeline.report.page.findings import (
     findings_html,
@@ -228,6 +228,8 @@ def _group(index: int, group: GroupReport, several: Naming) -> Iterable[str]:
         ]
         head = ("consumer", "#pauses", "#stopped, s", "#longest", "#with a part only")
         yield f"<details><summary>Pauses by consumer</summary>{table(head, body)}</details>"
+    if group.measured:
+        yield from client_metrics.section(group.measured)
     if group.requests:
         yield f"<details><summary>Requests</summary>{_requests(group.requests)}</details>"
     if group.violations:

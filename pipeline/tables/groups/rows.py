@@ -85,6 +85,8 @@ class EventOfGroup(NamedTuple):
     owned_before: Sequence[Ownership] | None = None
     """Given as a range, too, where the event says how many partitions moved."""
     owned_after: Sequence[Ownership] | None = None
+    measured: Sequence[Any] | None = None
+    """The columns :data:`MEASURES`, which only one table reads."""
 
 
 ALWAYS: Final = EventOfGroup._fields[2:7]

@@ -23,7 +23,7 @@ from rejoin.pipeline.findings.formatting import seconds
 from rejoin.pipeline.report.collect import fill_members
 from rejoin.pipeline.report.console import show
 from rejoin.pipeline.report.data import GroupReport, Intervals, Report
-from rejoin.pipeline.report.page import render
+from rejoin.pipeline.report.page import client_metrics, render
 from rejoin.pipeline.report.shown import ShownGroups
 from rejoin.pipeline.schemas import TABLES
 from tests.simulation.web.browser import CHROMIUM, browser
@@ -324,3 +324,16 @@ def test_a_chart_knows_since_when_each_partition_is_expected_to_have_an_owner(pa
     since = [[at_ms for _, _, at_ms in group["partitions"]] for group in data_of(page)["groups"]]
     grown = next(each for each in since if each[6:] == [420_000] * 6)
     assert max(grown[:6]) < 1_000
+
+
+def test_metrics_of_clients_are_beside_the_view_of_the_coordinator() -> None:
+    row: dict[str, Any] = dict.fromkeys(TABLES["client_metrics"].names)
+    row |= {"client_instance_id": "<ia>", "member_id": "a-1", "client_id": "a", "at_ms": 5_000, "fetch_rate": 1.5}
+    row |= {"poll_interval_max_ms": 340_000, "rebalance_timeout_ms": 300_000, "assigned_partitions": 2}
+    later = row | {"at_ms": 9_000, "owned_partitions": 3, "rebalances": 1, "rebalance_max_ms": 3_020}
+    text = "".join(client_metrics.section([row, later]))
+    assert "Metrics of 1 client, as clients measured them" in text
+    assert '<b class="high">5.7 min</b>' in text, "longer than its limit"
+    assert "&lt;ia&gt;" in text
+    assert text.count('<b class="medium">2</b>') == 2, "marked for the client, and in the report that differs"
+    assert text.count("<tr>") == 2 + 1 + 2

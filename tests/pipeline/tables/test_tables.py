@@ -8,13 +8,14 @@ import pyarrow as pa
 import pytest
 
 from rejoin.pipeline import schemas
+from rejoin.pipeline.tables.client_metrics import client_metrics
 from rejoin.pipeline.tables.commits import commits
 from rejoin.pipeline.tables.group_tables import balance, member_sessions, ownership, pauses, rebalances
 from rejoin.pipeline.tables.records import progress, ranges_by_partition, records
 from rejoin.pipeline.tables.requests import requests
 from rejoin.pipeline.tables.streams import streams
 from tests.pipeline.events import consumer, coordinator, events_here
-from tests.pipeline.tables.scenes import A, B, C, completed, ended, own, started
+from tests.pipeline.tables.scenes import CLIENT_METRICS, A, B, C, completed, ended, own, started
 
 Events = list[dict[str, Any]]
 SCENES: dict[str, Events] = {}
@@ -44,6 +45,7 @@ class Tables:
                 "pauses": lambda: pauses(self.events, self._rebalances),
                 "ownership": lambda: ownership(self.events),
                 "balance": lambda: balance(self.events),
+                "client_metrics": lambda: client_metrics(self.events, self._rebalances),
                 "commits": lambda: commits(self.events),
                 "records": lambda: records(self._ranges),
                 "progress": lambda: progress(self._ranges),
@@ -438,6 +440,9 @@ def test_records_twice_and_lost(tables: Tables) -> None:
     assert tables.rows("progress", "records", *columns) == [(100, 300, 320, 170, 40, 30, 20)]
 
 
+SCENES["client metrics"] = CLIENT_METRICS
+
+
 def asked(at_ms: int, api: str, total_ms: float, parked_ms: float, error: str | None = None) -> dict[str, Any]:
     times = {"total_ms": total_ms, "parked_ms": parked_ms, "error": error}
     return coordinator(at_ms, "request", source="request-log", api=api, client_id="a", **times)
@@ -470,5 +475,6 @@ def test_streams(tables: Tables) -> None:
 
 
 def test_tables_are_as_their_schemas_say(tables: Tables) -> None:
-    for name in ("rebalances", "member_sessions", "pauses", "ownership", "balance", "commits", "records", "progress"):
+    names = ("rebalances", "member_sessions", "pauses", "ownership", "balance", "client_metrics", "commits", "records")
+    for name in (*names, "progress"):
         assert tables.table(name).schema.equals(schemas.TABLES[name], check_metadata=True), name
