@@ -52,7 +52,7 @@ def _instance(instance: str, rows: Sequence[Row]) -> list[str]:
         _span(limit),
         _span(_most(rows, "rebalance_latency_max_ms")),
         _span(_most(rows, "rebalance_max_ms")),
-        _number(last["fetch_rate"]),
+        _number(next((row["fetch_rate"] for row in reversed(rows) if row["fetch_rate"] is not None), None)),
         *_partitions(last),
     ]
 

@@ -39,7 +39,7 @@ class Reporter(Protocol):
 
 
 def is_measured_by(report: Reporter, member_ids: Collection[str | None], client_ids: Collection[str | None]) -> bool:
-    """Whether one of these members measured it: by its id, or by its client.id, which outlives the id."""
+    """A report is of the member that it names, or of one with its client.id, which outlives the id."""
     by_member = report.member_id is not None and report.member_id in member_ids
     return by_member or bool(report.client_id and report.client_id in client_ids)
 
