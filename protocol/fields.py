@@ -74,6 +74,12 @@ def fields_of(model: type) -> tuple[FieldSpec, ...]:
     )
 
 
+@cache
+def has_throttle(response: type, version: int) -> bool:
+    """Whether a response of this version has a field for a throttle time."""
+    return any(each.name == "throttle_time_ms" and each.versions.carries(version) for each in fields_of(response))
+
+
 def _field(name: str, annotation: Any, metadata: Iterable[Any], is_required: bool, default: object) -> FieldSpec:
     marks = list(metadata)
     is_array = is_nullable = False

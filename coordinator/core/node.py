@@ -43,8 +43,10 @@ from rejoin.coordinator.core.inputs import (
 )
 from rejoin.coordinator.core.partitions.partition import PartitionTimer
 from rejoin.coordinator.core.quotas.muted import MuteTimer
+from rejoin.coordinator.core.quotas.request_times import TimedHandlers
 from rejoin.coordinator.core.runtime.delayed import DelayedTimer
 from rejoin.coordinator.core.runtime.shard import Shard, ShardState
+from rejoin.coordinator.core.security.client_quotas import REQUEST_PERCENTAGE
 from rejoin.coordinator.core.security.delegation_tokens import SweepTimer
 from rejoin.coordinator.core.security.scram_credentials import NO_USERS, FileUsers
 from rejoin.coordinator.core.share.timers import ShareStateTimer, ShareTimer
@@ -87,7 +89,8 @@ class Node(NodeViews, NodeQuiescence):
             settings, new_id, topics_logged=topics_logged, defers_events=defers_events, file_users=file_users
         )
         self._partitions.observe(self)
-        self._handlers = HandlersByRequest(self._requests)
+        self._untimed = HandlersByRequest(self._requests)
+        self._handlers: HandlersByRequest | TimedHandlers = self._untimed
         self._muted.handle = self._serve
 
     def step(self, what: Input, now: Millis, *, is_late: bool = False) -> list[Effect]:
@@ -103,6 +106,8 @@ class Node(NodeViews, NodeQuiescence):
         ctx.effects = effects
         if type(what) is Elapsed:
             self._fire_until(now)
+            if self._times.unanswered:
+                self._times.settle()
             return effects
         if not is_late:
             due = ctx.deadlines.next()
@@ -118,6 +123,8 @@ class Node(NodeViews, NodeQuiescence):
                 self._recover(what, problem)
         else:
             self._handle(what)
+            if self._times.unanswered:
+                self._times.settle()
         return effects
 
     def _serve(self, what: Received) -> None:
@@ -127,6 +134,10 @@ class Node(NodeViews, NodeQuiescence):
             self._handlers[type(request)](what.token, request, what.context)
         except Exception as problem:
             self._recover(what, problem)
+
+    def measure_work(self, stopwatch: Callable[[], float]) -> None:
+        """Take the time of requests, for ``request_percentage``, from a steady clock of seconds."""
+        self._times.stopwatch = stopwatch
 
     def measure_disk(self, space: Callable[[], DiskSpace]) -> None:
         """Let DescribeLogDirs give the sizes of the disk that the logs are on."""
@@ -182,10 +193,13 @@ class Node(NodeViews, NodeQuiescence):
         part = self._ctx.parts.popleft()
         if self._ctx.parts:
             self._ctx.deadlines.set(NEXT_PART, self._ctx.now)
+        self._times.resume(part.of.token)
         try:
             part.handle()
         except Exception as problem:
+            self._times.forget(part.of.token)
             self._recover(part.of, problem)
+        self._times.pause()
 
     def _recover(self, what: Received, problem: Exception) -> None:
         """A request whose handler failed is answered all the same."""
@@ -297,6 +311,14 @@ class Node(NodeViews, NodeQuiescence):
             self._requests.share.on_progress(partition)
         elif (share := self._requests.share_if_used) is not None:
             share.on_progress(partition)
+
+    def _on_topics_changed(self) -> None:
+        super()._on_topics_changed()
+        if not self._ctx.security.client_quotas.has(REQUEST_PERCENTAGE):
+            self._handlers = self._untimed
+            self._times.stop()
+        elif self._handlers is self._untimed:
+            self._handlers = TimedHandlers(self._untimed, self._times)
 
     def _control(self, what: ControlInput) -> None:
         match what:

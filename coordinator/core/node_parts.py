@@ -21,6 +21,7 @@ from rejoin.coordinator.core.partitions.partitions import Partitions
 from rejoin.coordinator.core.peers import PeerRequests
 from rejoin.coordinator.core.quotas.client_rates import ClientRates
 from rejoin.coordinator.core.quotas.muted import MutedConnections
+from rejoin.coordinator.core.quotas.request_times import RequestTimes
 from rejoin.coordinator.core.request_handlers import RequestHandlers
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.shards import ClusterMetadata, Shards
@@ -63,7 +64,8 @@ class NodeParts:
         logs = self._logs = ReadableLogs(self._ctx, self._cluster, self._topics, self._partitions, offsets_topic)
         self._muted = MutedConnections(self._ctx)
         rates = ClientRates(self._ctx, self._muted)
-        self._fetches = FetchRequests(self._ctx, logs, admission, rates)
+        times = self._times = RequestTimes(self._ctx, rates)
+        self._fetches = FetchRequests(self._ctx, logs, admission, rates, times)
         self._partitions.observe(self._fetches)
         offsets_topic.on_progress = self._fetches.on_progress
         self._changes.on_applied = self._on_topics_changed

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import structlog
@@ -144,6 +145,9 @@ class App:
         node, data = self._make_node(), self._options.data
         if data is not None:
             node.measure_disk(lambda: _space_of(data))
+        if self.control is None:
+            # A recorded node could not be played again.
+            node.measure_work(perf_counter)
         return node
 
     def _make_node(self) -> Node:

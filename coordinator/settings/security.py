@@ -91,6 +91,13 @@ class SecuritySettings(SettingsPart):
     emulator_max_client_quotas: Int32 = Field(
         default=10_000, ge=1, description="How many entities may have quotas. An AlterClientQuotas for more is refused."
     )
+    emulator_request_time_ms: float | None = Field(
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Time that each request counts as taking, for request_percentage. None: as measured, which on a "
+        "driven clock is 0.",
+    )
     emulator_principals: Annotated[str, AfterValidator(_check_clients)] = Field(
         default="",
         description="Principals of clients that do not log in, by client id, as app=User:alice;billing-*=User:billing; "

@@ -23,7 +23,7 @@ from pydantic import (
 from rejoin.coordinator.control.fault_injection.bodies import Body, Numbers, Several, Texts, one_level_up
 from rejoin.coordinator.core.inputs import Context
 from rejoin.protocol.errors import ErrorCode
-from rejoin.protocol.fields import fields_of
+from rejoin.protocol.fields import has_throttle
 from rejoin.protocol.message import Request
 from rejoin.protocol.registry import APIS, BY_KEY, BY_NAME, BY_REQUEST, Api, api_named
 from rejoin.protocol.request_contents.entries import Wanted
@@ -153,7 +153,7 @@ _ENTRY_FIELDS: Final = {
 
 def is_throttled(api: Api, version: int) -> bool:
     """Whether answers of this version have a field for a throttle."""
-    return any(each.name == "throttle_time_ms" and each.versions.carries(version) for each in fields_of(api.response))
+    return has_throttle(api.response, version)
 
 
 class FaultRule(Body):

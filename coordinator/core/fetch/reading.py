@@ -53,7 +53,7 @@ class FetchRead:
     @property
     def is_from_broker(self) -> bool:
         """Whether a replica asks: what it is given is the leader's."""
-        return self.request.replica_id >= 0 or self.request.replica_state.replica_id >= 0
+        return self.request.is_from_broker
 
     @property
     def isolation_level(self) -> int:

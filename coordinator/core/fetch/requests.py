@@ -18,6 +18,7 @@ from rejoin.coordinator.core.fetch.sessions import Answered, FetchKey, FetchSess
 from rejoin.coordinator.core.inputs import Context, Millis, Token
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED, READ_UNCOMMITTED
 from rejoin.coordinator.core.quotas.client_rates import ClientRates
+from rejoin.coordinator.core.quotas.request_times import RequestTimes
 from rejoin.coordinator.core.quotas.sizes import size_of_response
 from rejoin.coordinator.core.runtime.admission import Admission
 from rejoin.coordinator.core.runtime.timers import TimerKey
@@ -43,11 +44,14 @@ _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 class FetchRequests:
     """Handles Fetch."""
 
-    def __init__(self, ctx: StepContext, logs: ReadableLogs, admission: Admission, rates: ClientRates) -> None:
+    def __init__(
+        self, ctx: StepContext, logs: ReadableLogs, admission: Admission, rates: ClientRates, times: RequestTimes
+    ) -> None:
         self._ctx = ctx
         self._logs = logs
         self._admission = admission
         self._rates = rates
+        self._times = times
         slots = ctx.settings.max_incremental_fetch_session_cache_slots
         self._sessions = FetchSessions(slots, ctx.new_id, logs.named)
         self._awaiting_copies: dict[Token, tuple[FetchRead, set[TopicIdPartition]]] = {}
@@ -185,8 +189,13 @@ class FetchRequests:
 
     def _throttle(self, read: FetchRead, data: Answered) -> Millis:
         """How long the client has to wait for these partitions, which it has not been sent then."""
+        token, context = read.token, read.context
         response = FetchResponse(responses=self._by_topic(read.session.preview(data)))
-        return self._rates.fetched(read.token, read.context, size_of_response(read.request, response, read.context))
+        size = size_of_response(read.request, response, context)
+        of_work, of_bytes = self._times.answered(token), self._rates.fetched(token, context, size)
+        if of_work and not of_bytes:
+            self._rates.not_sent(token, context, size)
+        return max(of_work, of_bytes)
 
     @staticmethod
     def _by_topic(partitions: Answered) -> tuple[FetchableTopicResponse, ...]:

@@ -20,6 +20,7 @@ from rejoin.coordinator.core.security.client_quotas import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
     USER,
 )
 from rejoin.coordinator.core.step_context import OwnToken, StepContext
@@ -30,6 +31,9 @@ FORGOTTEN_MS: Final = 3_600_000
 MOST_RATES: Final = 10_000
 """Rates of clients that are kept; with more, those go first that have not changed for the longest time."""
 # Differs: in Kafka time alone bounds them.
+
+_PERCENT_OF_SECOND: Final = 100 / 1_000
+"""Per millisecond of work."""
 
 _Measure = TypeVar("_Measure", SampledRate, TokenBucket)
 
@@ -45,7 +49,7 @@ class _Limit(NamedTuple):
 
 
 class ClientRates:
-    """Rates of producing, fetching and changing topics. Nothing is kept of clients without a quota."""
+    """Rates of producing, fetching, work and changing topics. Nothing is kept of clients without a quota."""
 
     def __init__(self, ctx: StepContext, muted: MutedConnections) -> None:
         self._ctx = ctx
@@ -97,10 +101,30 @@ class ClientRates:
             self._muted.mute(context, throttle_ms)
         return throttle_ms
 
+    def not_sent(self, token: Token, context: Context, size: int) -> None:
+        """Take back the bytes of an answer to a Fetch which another quota keeps from being sent."""
+        limit = self._limit(CONSUMER_BYTE_RATE, token, context)
+        if limit is not None:
+            self._rate(CONSUMER_BYTE_RATE, limit).record(-size, self._ctx.now)
+
     def most_fetched(self, token: Token, context: Context) -> int | None:
         """The bytes that all windows together leave a client for one answer to a Fetch, or none without a quota."""
         limit = self._limit(CONSUMER_BYTE_RATE, token, context)
         return None if limit is None else int(int(limit.value) * (self._samples - 1) * self._window_ms / 1_000)
+
+    # --- work
+
+    def worked(self, token: Token, context: Context, took_ms: float) -> Millis:
+        """Count the work on a request; its connection is muted for as long as is returned, a window at most."""
+        limit = self._limit(REQUEST_PERCENTAGE, token, context)
+        if limit is None:
+            return 0
+        rate = self._rate(REQUEST_PERCENTAGE, limit)
+        rate.record(took_ms * _PERCENT_OF_SECOND, self._ctx.now)
+        throttle_ms = min(rate.throttle_ms(limit.value, self._ctx.now), self._window_ms)
+        if throttle_ms:
+            self._muted.mute(context, throttle_ms)
+        return throttle_ms
 
     def _rate(self, key: str, limit: _Limit) -> SampledRate:
         return self._kept(self._sampled, key, limit, lambda: SampledRate(self._samples, self._window_ms))

@@ -5,6 +5,7 @@ Kafka: ClientQuotaEntity, ClientQuotaControlManager.replay, ClientQuotasImage.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.inputs import TopicsRecords
@@ -55,6 +56,7 @@ class ClientQuotaTable(RecordedState):
         self.limits: dict[QuotaEntity, dict[str, float]] = {}
         self.changes = 0
         """Grows with every change."""
+        self._numbers: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self.limits)
@@ -64,12 +66,18 @@ class ClientQuotaTable(RecordedState):
         data = record.data
         entity = tuple([(part.entity_type, part.entity_name) for part in data.entity])
         limits = self.limits.setdefault(entity, {})
+        before = len(limits)
         if data.remove:
             limits.pop(data.key, None)
         else:
             limits[data.key] = data.value
+        self._numbers[data.key] += len(limits) - before
         if not limits:
             del self.limits[entity]
+
+    def has(self, key: str) -> bool:
+        """Whether any entity has a limit of this kind."""
+        return self._numbers[key] > 0
 
     def records(self) -> TopicsRecords:
         return tuple(
@@ -82,6 +90,7 @@ class ClientQuotaTable(RecordedState):
 
     def clear(self) -> None:
         self.limits.clear()
+        self._numbers.clear()
         self.changes += 1
 
 

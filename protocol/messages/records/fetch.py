@@ -82,6 +82,11 @@ class FetchRequest(Request):
     forgotten_topics_data: Annotated[tuple[ForgottenTopic, ...], In(7, needed=True)] = ()
     rack_id: Annotated[str, In(11)] = ""
 
+    @property
+    def is_from_broker(self) -> bool:
+        """Whether a replica asks, not a consumer."""
+        return self.replica_id >= 0 or self.replica_state.replica_id >= 0
+
     def error_response(self, version: int, error: ErrorCode) -> Response:
         # Kafka: FetchRequest.getErrorResponse. From v13 on the error at the top says it for all partitions.
         if version >= FIRST_FETCH_WITH_TOPIC_IDS:
