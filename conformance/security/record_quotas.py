@@ -13,11 +13,12 @@ from conformance.record import ready
 from conformance.security.acl_sequences import ADMIN, PRINCIPALS
 from conformance.security.quota_script import comparable, quota_script
 from conformance.security.record_acls import Login, settings
+from conformance.security.throttled_script import NO_TIME, TOPIC, throttled, throttled_script, worked_script
 from conformance.security.throttled_script import QUOTAS as SETTING
-from conformance.security.throttled_script import TOPIC, throttled, throttled_script
 
 QUOTAS: Final = Path(__file__).parent.parent.parent / "tests" / "golden" / "security" / "quotas.jsonl.gz"
 THROTTLED: Final = QUOTAS.with_name("throttled.jsonl")
+WORKED: Final = QUOTAS.with_name("worked.jsonl")
 _SETTLES_SECONDS: Final = 0.3
 """The broker's own view of quotas follows its controller's."""
 
@@ -55,6 +56,27 @@ async def record_throttled(path: Path) -> None:
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
 
+async def record_worked(path: Path) -> None:
+    """Record which requests of a user without time a broker throttles."""
+    principals = ";".join(f"User:{name}" for name in (ADMIN, "ANONYMOUS", *PRINCIPALS))
+    everyone = {**settings(), "super.users": principals}
+    async with Cluster(await class_path(), 1, everyone, listeners={"SASL": "SASL_PLAINTEXT"}) as cluster:
+        await ready(cluster.addresses, {TOPIC: 1}, 1, 1)
+        port = cluster.listener_ports[1]["SASL"]
+        admin = await Login.of(ADMIN, port)
+        await admin.ask(NO_TIME)
+        admin.close()
+        await asyncio.sleep(1.0)
+        lines: list[object] = [{"kafka": kafka_version()}]
+        for probe in worked_script():
+            login = await Login.of(PRINCIPALS[0], port)
+            answer = await login.ask(probe)
+            lines.append([probe.api, probe.version, answer.get("throttleTimeMs")])
+            login.close()
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
 if __name__ == "__main__":
     asyncio.run(record(QUOTAS))
     asyncio.run(record_throttled(THROTTLED))
+    asyncio.run(record_worked(WORKED))

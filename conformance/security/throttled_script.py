@@ -1,11 +1,14 @@
-"""First requests of users with quotas. How long a broker throttles them depends on sizes and limits alone."""
+"""First requests of users with quotas. How long a broker throttles them depends on sizes and limits alone.
+
+With a percentage of time that any request exceeds, the throttle time is that of one window.
+"""
 
 from __future__ import annotations
 
 import base64
 from typing import Any, Final
 
-from conformance.security.acl_probes import Probe
+from conformance.security.acl_probes import NAMES, Probe, probes
 from conformance.security.acl_sequences import PRINCIPALS, Step
 from conformance.security.quota_script import alter, alteration
 from rejoin.protocol.wire.record_batch import MAGIC, BatchHeader, sealed
@@ -23,6 +26,22 @@ QUOTAS: Final[Probe] = alter(
     alteration({"user": _DAVE}, {"controller_mutation_rate": 0.5}),
     alteration({"user": _ERIN}, {"controller_mutation_rate": 0.5}),
 )
+
+NO_TIME: Final[Probe] = alter(1, alteration({"user": _ALICE}, {"request_percentage": 0.000_01}))
+"""Leaves one user less time than any request takes."""
+
+
+def worked_script() -> list[Probe]:
+    """Requests of the user without time, each on a connection of its own."""
+    return [
+        *probes(NAMES[0]),
+        Probe("ApiVersions", 3, {"clientSoftwareName": "test", "clientSoftwareVersion": "1"}),
+        Probe("ApiVersions", 0, {}),
+        Probe("Heartbeat", 0, {"groupId": "pay", "generationId": 1, "memberId": "m"}),
+        Probe("WriteTxnMarkers", 1, {"markers": []}),
+        Probe("DescribeTopicPartitions", 0, {"topics": [{"name": TOPIC}], "responsePartitionLimit": 10}),
+        Probe("Fetch", 12, {**_fetch().body, "replicaId": 1}),
+    ]
 
 
 def throttled_script() -> list[Step]:
