@@ -94,6 +94,19 @@ async def test_quotas_of_the_start_and_later() -> None:
         assert await coordinator.set_quotas([]) == [limit]
 
 
+async def test_requests_that_count_as_a_given_time_are_throttled_exactly() -> None:
+    settings = {"emulator.request.time.ms": 60}
+    async with running(quotas=["client-id=app request_percentage=1"], settings=settings, clock="virtual") as broker:
+        request = DescribeGroupsRequest(groups=("g",), include_authorized_operations=False)
+        times = []
+        for client_id in ("app", "app", "other"):
+            answer = await broker.call(request, 5, client_id)
+            assert isinstance(answer, DescribeGroupsResponse)
+            times.append(answer.throttle_time_ms)
+    # 120 ms of work where ten windows allow 100: it takes two more seconds, of which one window is answered.
+    assert times == [0, 1_000, 0]
+
+
 @pytest.mark.parametrize(
     "given",
     [

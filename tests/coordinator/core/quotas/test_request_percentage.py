@@ -98,26 +98,44 @@ def test_a_throttled_connection_is_muted_also_where_the_answer_has_no_field_for_
     assert token in driven.replies
 
 
-def test_a_parked_request_is_charged_for_its_work_with_its_answer() -> None:
-    driven = DrivenNode(group_initial_rebalance_delay_ms=3_000)
-    driven.node.measure_work(working(0.5))
-    limit(driven, PERCENTAGE, 1, user=None)  # type: ignore[arg-type]
-    protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
+def parked_join(driven: DrivenNode) -> str:
+    """A parked JoinGroup of alice, who has little time."""
+    limit(driven, PERCENTAGE, 1, user=None)
     join = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=10_000,
         rebalance_timeout_ms=10_000,
         protocol_type="consumer",
-        protocols=(protocol,),
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
         member_id="",
         group_instance_id="one",
         reason=None,
     )
-    token = object()
-    driven.request(token, join, Context(9, "app", "/127.0.0.1", "User:alice", connection="1"))
-    assert token not in driven.replies
+    driven.request("join", join, Context(9, "app", "/127.0.0.1", "User:alice", connection="1"))
+    assert "join" not in driven.replies
+    return "join"
+
+
+def test_a_parked_request_is_charged_for_its_work_with_its_answer() -> None:
+    driven = DrivenNode(group_initial_rebalance_delay_ms=3_000)
+    driven.node.measure_work(working(0.5))
+    token = parked_join(driven)
     driven.elapse(3_000)
     answer: Any = driven.replies[token]
+    assert answer.throttle_time_ms == WINDOW_MS
+
+
+def test_a_copy_of_a_node_counts_by_itself() -> None:
+    driven = DrivenNode(group_initial_rebalance_delay_ms=3_000, emulator_request_time_ms=500.0)
+    token = parked_join(driven)
+    original = driven.node
+    driven.node = original.copy(lambda waits: ("copy", waits))
+    driven.elapse(3_000)
+    answer: Any = driven.replies["copy", token]
+    assert answer.throttle_time_ms == WINDOW_MS
+    driven.node = original
+    driven.elapse(0)
+    answer = driven.replies[token]
     assert answer.throttle_time_ms == WINDOW_MS
 
 

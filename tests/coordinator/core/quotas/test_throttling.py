@@ -21,7 +21,7 @@ from rejoin.protocol.messages.security.client_quotas import (
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from rejoin.protocol.types import ZERO_UUID
-from tests.coordinator.core.driver import TOPIC
+from tests.coordinator.core.driver import TOPIC, DrivenNode
 from tests.coordinator.core.partitions.real_topic import RealTopic as Driven
 from tests.coordinator.core.partitions.real_topic import batch
 
@@ -29,7 +29,7 @@ MEGABYTE = 1_000_000
 PRODUCER, CONSUMER, MUTATIONS = "producer_byte_rate", "consumer_byte_rate", "controller_mutation_rate"
 
 
-def limit(driven: Driven, key: str, value: float | None, **entity: str | None) -> None:
+def limit(driven: DrivenNode, key: str, value: float | None, **entity: str | None) -> None:
     """Set a limit of an entity, whose types are ``user`` and ``client_id``; with no value remove it."""
     parts = tuple(
         QuotaEntityData(entity_type=kind.replace("_", "-"), entity_name=name) for kind, name in entity.items()
