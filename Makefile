@@ -464,5 +464,11 @@ client-cluster-tools: setup
 record-cluster: setup
 	$(RUN) -m conformance.cluster.record
 
+# What kafka-reassign-partitions.sh and kafka-leader-election.sh print of a real cluster of three brokers, for
+# tests/golden/cluster; some minutes.
+.PHONY: record-cluster-commands
+record-cluster-commands: setup
+	$(RUN) -m conformance.cluster.commands
+
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

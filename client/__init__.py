@@ -12,6 +12,7 @@ from rejoin.lazy_names import load
 
 if TYPE_CHECKING:
     from rejoin.client.admin.admin import Admin
+    from rejoin.client.admin.replicas import PartitionReassignment
     from rejoin.client.admin.scram_users import CredentialDeletion, CredentialUpsertion, ScramMechanism
     from rejoin.client.config import ConsumerConfig
     from rejoin.client.consumer import Consumer, RebalanceListener
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from rejoin.client.share_consumer import ShareConsumer
     from rejoin.client.transports.http import HttpTransport, ProblemError
     from rejoin.client.transports.kafka.transport import KafkaTransport
+    from rejoin.protocol.messages.replication.elect_leaders import ElectionType
     from rejoin.protocol.messages.share.acknowledgements import AcknowledgeType
     from rejoin.protocol.security.acl_bindings import (
         AclBinding,
@@ -63,6 +65,8 @@ _HOMES = {
     "QuotaHolder": "rejoin.protocol.security.quota_limits",
     "QuotaLimits": "rejoin.protocol.security.quota_limits",
     "Admin": "rejoin.client.admin.admin",
+    "PartitionReassignment": "rejoin.client.admin.replicas",
+    "ElectionType": "rejoin.protocol.messages.replication.elect_leaders",
     "CredentialDeletion": "rejoin.client.admin.scram_users",
     "CredentialUpsertion": "rejoin.client.admin.scram_users",
     "ScramMechanism": "rejoin.client.admin.scram_users",
@@ -115,6 +119,7 @@ __all__ = [
     "ConsumerRuntime",
     "CredentialDeletion",
     "CredentialUpsertion",
+    "ElectionType",
     "FencedInstanceIdError",
     "GroupAuthorizationError",
     "GroupMetadata",
@@ -125,6 +130,7 @@ __all__ = [
     "KafkaTransport",
     "ListenerError",
     "OffsetAndMetadata",
+    "PartitionReassignment",
     "PatternType",
     "Permission",
     "ProblemError",

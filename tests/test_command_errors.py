@@ -19,6 +19,7 @@ from rejoin.__main__ import main
 from rejoin.client.commands.acls.options import parser as acls_parser
 from rejoin.client.commands.entity_configs.options import QUOTAS, USERS
 from rejoin.client.commands.groups.options import parser as groups_parser
+from rejoin.client.commands.replicas.options import elect_parser, reassign_parser
 from rejoin.client.commands.topics.options import parser as topics_parser
 from rejoin.commands import build
 
@@ -28,6 +29,8 @@ TOOLS = {
     "acls": acls_parser,
     "quotas": QUOTAS.parser,
     "users": USERS.parser,
+    "reassign": reassign_parser,
+    "elect": elect_parser,
 }
 """Commands that are tools of Kafka's: argparse reads their options."""
 
@@ -73,6 +76,26 @@ FILES = {
     ("users", "--command-config"): (
         f"users --describe --bootstrap-server {NOWHERE} --command-config PATH",
         "missing folder",
+    ),
+    ("reassign", "--command-config"): (
+        f"reassign --list --bootstrap-server {NOWHERE} --command-config PATH",
+        "missing folder",
+    ),
+    ("reassign", "--reassignment-json-file"): (
+        "reassign --execute --reassignment-json-file PATH",
+        "missing folder file",
+    ),
+    ("reassign", "--topics-to-move-json-file"): (
+        "reassign --generate --broker-list 1 --topics-to-move-json-file PATH",
+        "missing folder file",
+    ),
+    ("elect", "--command-config"): (
+        f"elect --election-type preferred --all-topic-partitions --bootstrap-server {NOWHERE} --command-config PATH",
+        "missing folder",
+    ),
+    ("elect", "--path-to-json-file"): (
+        "elect --election-type preferred --path-to-json-file PATH",
+        "missing folder file",
     ),
     ("quotas", "--add-config-file"): ("quotas --alter --user a --add-config-file PATH", "missing folder"),
     ("users", "--add-config-file"): ("users --alter --user a --add-config-file PATH", "missing folder"),

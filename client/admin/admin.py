@@ -1,4 +1,4 @@
-"""The admin client: groups, their offsets and topics from outside; its bases have ACLs, quotas and users.
+"""The admin client: groups, their offsets and topics from outside. Its bases have the calls of other subjects.
 
 Source: Kafka's KafkaAdminClient, as far as its tools need it.
 """
@@ -14,7 +14,9 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from rejoin.client.admin.acls import AclCalls
 from rejoin.client.admin.asking import BACKOFF_SECONDS
+from rejoin.client.admin.configs import ConfigCalls
 from rejoin.client.admin.quotas import QuotaCalls
+from rejoin.client.admin.replicas import ReplicaCalls
 from rejoin.client.admin.scram_users import ScramCalls
 from rejoin.client.config import ConsumerConfig
 from rejoin.client.core import requests
@@ -113,7 +115,7 @@ class GroupListing(NamedTuple):
     unanswered: tuple[str, ...]
 
 
-class Admin(AclCalls, QuotaCalls, ScramCalls):
+class Admin(AclCalls, ConfigCalls, QuotaCalls, ReplicaCalls, ScramCalls):
     """An admin client of Kafka or Rejoin. Every call gives up after ``timeout_ms`` with KafkaTimeoutError."""
 
     # Kafka: the tool lists groups of type consumer, and simple ones.
@@ -239,6 +241,10 @@ class Admin(AclCalls, QuotaCalls, ScramCalls):
         """Every topic of the cluster, by name."""
         response = await self._describe_topics(None)
         return sorted(response.topics, key=lambda topic: topic.name or "")
+
+    async def cluster(self, topics: Iterable[str] | None = ()) -> MetadataResponse:
+        """The brokers that are up with their racks, and topics: none unless some are named, all for None."""
+        return await self._describe_topics(topics)
 
     async def _describe_topics(self, topics: Iterable[str] | None) -> MetadataResponse:
         names = None if topics is None else sorted(topics)

@@ -193,6 +193,31 @@ COMMANDS: Final = {
         ),
         {0: "done", 1: "the cluster refused, or no node answered", 2: "the options are wrong"},
     ),
+    "reassign": Command(
+        "client.commands.replicas.command:reassign_app",
+        "Move replicas of partitions, as kafka-reassign-partitions.sh does.",
+        "Run",
+        (
+            "rejoin reassign --generate --topics-to-move-json-file topics.json --broker-list 2,3",
+            "rejoin reassign --execute --reassignment-json-file moves.json",
+            "rejoin reassign --list",
+        ),
+        {0: "done", 1: "the cluster refused, or no node answered", 2: "the options or a file are wrong"},
+    ),
+    "elect": Command(
+        "client.commands.replicas.command:elect_app",
+        "Elect leaders of partitions, as kafka-leader-election.sh does.",
+        "Run",
+        (
+            "rejoin elect --election-type preferred --all-topic-partitions",
+            "rejoin elect --election-type unclean --topic orders --partition 0",
+        ),
+        {
+            0: "elected, or there was no need",
+            1: "a leader could not be elected, the cluster refused, or no node answered",
+            2: "the options or a file are wrong",
+        },
+    ),
     "simulate": Command(
         "simulation.commands.parser:run",
         "Play a scenario on a virtual clock.",

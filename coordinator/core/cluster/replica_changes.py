@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.inputs import NO_LEADER, PartitionRegistration
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.replication.elect_leaders import (
+    ElectionType,
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionElectionResult,
@@ -35,13 +35,6 @@ PartitionKey: TypeAlias = tuple[str, int]
 """Topic name and partition index."""
 
 _FIXED: Final = "nodes that share a store keep one replica of each partition, and leases decide where it is"
-
-
-class ElectionType(IntEnum):
-    """Kinds of elections. Kafka: ElectionType."""
-
-    PREFERRED = 0
-    UNCLEAN = 1
 
 
 class _Refused(NamedTuple):

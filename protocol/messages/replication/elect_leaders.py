@@ -3,11 +3,19 @@
 v1 adds unclean elections and an error for the whole response.
 """
 
+from enum import IntEnum
 from typing import Annotated
 
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response, Struct
 from rejoin.protocol.types import In, Int8, Int32, PartitionIndex, TopicName
+
+
+class ElectionType(IntEnum):
+    """Kinds of elections: for the preferred leader, or for any live replica where a partition has no leader."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
 
 
 class ElectedTopicPartitions(Struct):

@@ -1,0 +1,1 @@
+"""Commands about leaders and replicas of a cluster."""
