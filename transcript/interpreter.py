@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final, Literal, get_args
 
-from rejoin.coordinator.core.inputs import ConnectionLost, LockExpired, Millis, PersisterFault, RecordReleased
+from rejoin.coordinator.core.inputs import ConnectionLost, Context, LockExpired, Millis, PersisterFault, RecordReleased
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.registry import BY_REQUEST
+from rejoin.transcript.access import acl_request
 from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.table import (
     ADMIN_REQUESTS,
@@ -29,7 +31,7 @@ from rejoin.transcript.grammar.table import (
     topic_command,
 )
 from rejoin.transcript.grammar.words import BadWord, read_number, read_offsets
-from rejoin.transcript.session import PlayedMember, TranscriptSession
+from rejoin.transcript.session import PendingRequest, PlayedMember, TranscriptSession
 from rejoin.transcript.views import show_group, show_record, show_timers
 
 BEAT_EVERY_MS: Final = 3_000
@@ -98,6 +100,20 @@ class TranscriptPlayer(TranscriptSession):
     def _leads(self, name: str) -> bool:
         group = self._view()
         return group is not None and name in self.members and group.leader == self.members[name].member_id
+
+    # --- access
+
+    def do_acl(self, words: list[str]) -> None:
+        request = acl_request(words)
+        before, self._silent = self._silent, True
+        context = Context(BY_REQUEST[type(request)].default_version, OUTSIDE, by_operator=True)
+        self.driver.request(PendingRequest(self._member(OUTSIDE), request), request, context)
+        self._silent = before
+
+    def member_principal(self, member: PlayedMember, words: list[str]) -> None:
+        if len(words) != 1 or ":" not in words[0]:
+            raise BadWord(f"expected {MEMBER_DIRECTIVES['principal'].usage}")
+        member.principal = words[0]
 
     # --- looking
 

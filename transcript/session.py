@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.effects import Append
-from rejoin.coordinator.core.inputs import Context, Millis, Token
+from rejoin.coordinator.core.inputs import ANONYMOUS, Context, Millis, Token
 from rejoin.coordinator.core.node import Node
 from rejoin.coordinator.core.views import GroupView
 from rejoin.journal.events.base import Event
@@ -43,6 +43,7 @@ class PlayedMember(MemberContext):
     next_beat_at: Millis | None = None
     last_beat: str = ""
     """Response to the last of these."""
+    principal: str = ANONYMOUS
 
 
 @dataclass(eq=False, slots=True)
@@ -99,7 +100,13 @@ class TranscriptSession:
         # What no member asks for may have been done over the control API.
         connection = member.name if command.by_member else ""
         by_operator = not command.by_member
-        context = Context(version, member.name, "/127.0.0.1", by_operator=by_operator, connection=connection)
+        context = Context(
+            version,
+            member.name,
+            principal=member.principal,
+            by_operator=by_operator,
+            connection=connection,
+        )
         # Members of streams groups bring their ids: what is drawn is for internal topics.
         self._draws_topic_ids = isinstance(request, StreamsGroupHeartbeatRequest)
         self.driver.request(pending, request, context)

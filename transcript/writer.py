@@ -15,6 +15,7 @@ from typing import Any, Final
 from rejoin.coordinator.config import DEFAULTS, Settings
 from rejoin.coordinator.core.effects import Append, ReadLog, Reply, ResolveRegexes
 from rejoin.coordinator.core.inputs import (
+    ANONYMOUS,
     CompactionWanted,
     ConnectionLost,
     Elapsed,
@@ -31,6 +32,7 @@ from rejoin.coordinator.core.inputs import (
     SessionLost,
     Stored,
 )
+from rejoin.coordinator.core.security.client_principals import ClientPrincipals
 from rejoin.journal.events import coordinator as events
 from rejoin.journal.events.base import Event
 from rejoin.journal.events.transactions import (
@@ -57,6 +59,7 @@ from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.registry import BY_REQUEST
 from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.protocol.types import ZERO_UUID, LogPartition, TopicPartition
+from rejoin.transcript.access import acl_commands
 from rejoin.transcript.document import RULE
 from rejoin.transcript.grammar.base import OUTSIDE
 from rejoin.transcript.grammar.offsets import end_words
@@ -108,6 +111,8 @@ class TranscriptWriter:
         self._answers: dict[int, Reply] = {}
         self._sessions: dict[str, tuple[str, str | None]] = {}
         """By connection: the member that opened its share session by it, and the group."""
+        self._client_principals = ClientPrincipals.of_setting(settings.emulator_principals)
+        self._principals: dict[str, str] = {}
         self._resolved: dict[tuple[LogPartition, str], list[Step]] = {}
         """By group: what came of its expressions."""
 
@@ -210,12 +215,28 @@ class TranscriptWriter:
         try:
             self._check_txn(what)
             command = self._names.command(what.request, what.context, step.effects)
+            self._write_principal(step, command.name, what)
         except NotExpressible as problem:
+            reply = self._answers.get(id(what.token))
+            if acls := acl_commands(what.request, None if reply is None else reply.response):
+                for each in acls:
+                    self._command(step, each)
+                self._skip_output(step, "")
+                return
             self._lookup(step, what, str(problem))
             return
         self._asked[id(what.token)] = (command.name, what)
         self._note_session(command, what)
         self._write_command(step, command, what)
+
+    def _write_principal(self, step: Step, name: str, what: Received) -> None:
+        """Name the principal of a member where it is another than before. Raises NotExpressible."""
+        principal = self._client_principals.of(what.context)
+        if not what.context.by_operator and principal != self._principals.get(name, ANONYMOUS):
+            if len(principal.split()) != 1:
+                raise NotExpressible(f"the principal {principal!r} cannot be a word")
+            self._command(step, f"{name} principal {principal}")
+            self._principals[name] = principal
 
     def _note_session(self, command: WrittenCommand, what: Received) -> None:
         """Keep which connection a member opened its share session by: the last one that did."""
@@ -460,7 +481,7 @@ class TranscriptWriter:
 
 
 def _makes_noise(command: str) -> bool:
-    return not command.startswith(("group ", "set "))
+    return not command.startswith(("group ", "set ", "acl ")) and " principal " not in command
 
 
 def _written(block: DraftBlock) -> list[str]:

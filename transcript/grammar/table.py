@@ -80,6 +80,9 @@ DIRECTIVES: Final = {
     "topic": Directive(
         "topic NAME COUNT [ID] [CONFIG=VALUE ...] | NAME to COUNT | NAME gone", "create a topic, let it grow, delete it"
     ),
+    "acl": Directive(
+        "acl [gone] [deny] PRINCIPAL:OPERATION:KIND=NAME", "an administrator creates an ACL or deletes it, silently"
+    ),
     "group": Directive("group ID", "choose the group of the commands that follow; at first it is g"),
     "completing": Directive(
         "completing NAME ...", "these members join, silently, until the group is CompletingRebalance"
@@ -119,6 +122,7 @@ DIRECTIVES: Final = {
 
 MEMBER_DIRECTIVES: Final = {
     "is": Directive("NAME is [OPTION=VALUE ...]", "set the options with which NAME joins from now on"),
+    "principal": Directive("NAME principal User:NAME", "the principal of NAME's requests from now on"),
     "joins": Directive("NAME joins [OPTION=VALUE ...]", "join, and join again with the id in the answer"),
     "restarts": Directive("NAME restarts [OPTION=VALUE ...]", "join as a new process, without a member id"),
 }
