@@ -122,10 +122,9 @@ class ClusterGroups:
         async def read(timeout_ms: int) -> GroupView | None:
             return await self.describe(wanted.group, timeout_ms)
 
-        view, ended = await _polled(read, wanted.is_met_by, wanted.timeout_ms)
+        view, ended, problem = await _polled(read, wanted.is_met_by, wanted.timeout_ms)
         if ended:
-            began = self._recording.recorder.began_at
-            raise not_reached(wanted, ended, view, looks(wanted.group, view, began))
+            raise not_reached(wanted, ended, view, problem or looks(wanted.group, view, UNKNOWN))
         return view
 
     async def committed(self, group_id: str, timeout_ms: int = _LONGEST_ASK_MS) -> list[OffsetView]:
@@ -153,19 +152,22 @@ class ClusterGroups:
         async def read(timeout_ms: int) -> list[OffsetView]:
             return await self.committed(wanted.group, timeout_ms)
 
-        found, ended = await _polled(read, lambda offsets: not missing(wanted, offsets or ()), wanted.timeout_ms)
+        def are_met(offsets: list[OffsetView]) -> bool:
+            return not missing(wanted, offsets)
+
+        found, ended, problem = await _polled(read, are_met, wanted.timeout_ms)
         if ended:
-            raise not_committed(wanted, ended, found or ())
+            raise not_committed(wanted, ended, found or (), f"; {problem}" if problem else "")
         return found or []
 
 
 async def _polled(
     read: Callable[[int], Awaitable[T]], is_met: Callable[[T], bool], timeout_ms: int
-) -> tuple[T | None, str]:
-    """The value read once it is as wanted; or else the last one, and how the wait ended."""
+) -> tuple[T | None, str, str]:
+    """The value read once it is as wanted; or else the last one, how the wait ended, and why nothing newer is known."""
     until = monotonic() + timeout_ms / 1_000
     found: T | None = None
-    problem = "without an answer of the cluster"
+    problem = "the cluster has not answered"
     while True:
         left_ms = max(round((until - monotonic()) * 1_000), round(POLL_SECONDS * 1_000))
         try:
@@ -175,11 +177,11 @@ async def _polled(
         except TimeoutError:
             pass
         except KafkaError as error:
-            problem = f"as the cluster answered {error.error.name if isinstance(error, CodedError) else error}"
+            problem = f"asking the cluster ended with {error.error.name if isinstance(error, CodedError) else error}"
         if not problem and is_met(cast(T, found)):
-            return found, ""
+            return found, "", ""
         if monotonic() + POLL_SECONDS > until:
-            return found, " ".join(filter(None, (f"within {timeout_ms} ms", problem)))
+            return found, f"within {timeout_ms} ms", problem
         await asyncio.sleep(POLL_SECONDS)
 
 
