@@ -152,8 +152,8 @@ class ClusterGroups:
         async def read(timeout_ms: int) -> list[OffsetView]:
             return await self.committed(wanted.group, timeout_ms)
 
-        def are_met(offsets: list[OffsetView]) -> bool:
-            return not missing(wanted, offsets)
+        def are_met(offsets: list[OffsetView] | None) -> bool:
+            return not missing(wanted, offsets or ())
 
         found, ended, problem = await _polled(read, are_met, wanted.timeout_ms)
         if ended:
