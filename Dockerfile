@@ -15,6 +15,7 @@ COPY simulation ./simulation
 COPY pipeline ./pipeline
 COPY demo ./demo
 COPY conform ./conform
+COPY proxy ./proxy
 RUN python -m venv /opt/rejoin \
  && /opt/rejoin/bin/pip install --no-cache-dir --constraint constraints.txt setuptools \
  && /opt/rejoin/bin/pip install --no-cache-dir --no-build-isolation --constraint constraints.txt ".[fast,postgres,security]" \

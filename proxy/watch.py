@@ -16,8 +16,8 @@ import orjson
 from rejoin.journal.kafka_logs.request_lines import (
     UNKNOWN_SOFTWARE,
     LoggedHead,
+    LoggedTimes,
     RequestOrigin,
-    RequestTimes,
     request_line,
 )
 from rejoin.protocol.message import Request, Response
@@ -140,7 +140,7 @@ class RequestWatch:
             self._last_ms,
             head,
             RequestOrigin(connection_text(relay), software=software_of(relay)),
-            RequestTimes(took, 0.0, took),
+            LoggedTimes(took, 0.0, took),
             orjson.loads(request.to_json(head.version)),
             orjson.loads(response.to_json(head.version)),
         )
@@ -167,7 +167,7 @@ class RequestWatch:
             self._last_ms,
             LoggedHead(METADATA.name, METADATA.key, version, -1, None),
             RequestOrigin(""),
-            RequestTimes(0.0, 0.0, 0.0),
+            LoggedTimes(0.0, 0.0, 0.0),
             orjson.loads(MetadataRequest(topics=()).to_json(version)),
             orjson.loads(MetadataResponse(topics=topics).to_json(version)),
         )

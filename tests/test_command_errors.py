@@ -48,6 +48,12 @@ FILES = {
     ("serve", "--tls-ca-file"): ("serve --port 0 --tls-self-signed --tls-ca-file PATH", "folder below apart"),
     ("serve", "--users-file"): ("serve --port 0 --users-file PATH", "missing folder"),
     ("assign", "--streams"): ("assign --streams PATH --members a", "missing folder"),
+    ("proxy", "--command-config"): (f"proxy --bootstrap-server {NOWHERE} --command-config PATH", "missing folder"),
+    ("proxy", "--journal"): (f"proxy --bootstrap-server {NOWHERE} --listen 127.0.0.1:0 --journal PATH", "file below"),
+    ("proxy", "--control-token-file"): (
+        f"proxy --bootstrap-server {NOWHERE} --listen 127.0.0.1:0 --control --control-token-file PATH",
+        "missing folder",
+    ),
     ("conform", "--command-config"): (f"conform --bootstrap-server {NOWHERE} --command-config PATH", "missing folder"),
     ("conform", "--baseline"): (f"conform --bootstrap-server {NOWHERE} --baseline PATH", "missing folder"),
     ("conform", "--junit"): (f"conform --bootstrap-server {NOWHERE} --junit PATH", "folder below apart"),

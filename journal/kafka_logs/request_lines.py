@@ -50,7 +50,7 @@ class RequestOrigin:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestTimes:
+class LoggedTimes:
     """Durations in ms: of all, of the work, and of the wait for others."""
 
     total: float
@@ -59,7 +59,7 @@ class RequestTimes:
 
 
 def request_line(
-    at_ms: int, head: LoggedHead, origin: RequestOrigin, times: RequestTimes, request: Any, response: Any
+    at_ms: int, head: LoggedHead, origin: RequestOrigin, times: LoggedTimes, request: Any, response: Any
 ) -> str:
     """The line of a request whose answer was sent at an instant; ``request`` and ``response`` are Kafka's JSON."""
     header: dict[str, Any] = {

@@ -104,7 +104,7 @@ def test_a_mistake_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     [
         ("jump 3", "there is no command 'jump'; "),
         ("quietly", "expected quietly COMMAND"),
-        ("a", "there is no command 'a'; expected advance, alter-share-offsets, beating, "),
+        ("a", "there is no command 'a'; expected acl, advance, alter-share-offsets, beating, "),
         ("a join sesion=3", "cannot read 'sesion=3'; expected NAME join [v=9]"),
         ("a join session=long", "session=: expected a whole number, not 'long'"),
         ("a join v=99", "JoinGroup has versions 0 to 9, not 99"),

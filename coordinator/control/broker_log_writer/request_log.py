@@ -14,7 +14,7 @@ import orjson
 
 from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Broker, Context, Millis, Received
-from rejoin.journal.kafka_logs.request_lines import LoggedHead, RequestOrigin, RequestTimes, request_line
+from rejoin.journal.kafka_logs.request_lines import LoggedHead, LoggedTimes, RequestOrigin, request_line
 from rejoin.journal.kafka_logs.template import Version
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
@@ -84,7 +84,7 @@ class RequestLog:
             at,
             LoggedHead(api.name, api.key, version, asking.number, who.client_id, is_deprecated),
             RequestOrigin(f"{self._broker.host}:{self._broker.port}-{who.client_host.lstrip('/')}:0-0", who.principal),
-            RequestTimes(parked_ms + local, local, parked_ms),
+            LoggedTimes(parked_ms + local, local, parked_ms),
             orjson.loads(request.to_json(version)),
             orjson.loads(response.to_json(version)),
         )
