@@ -173,6 +173,16 @@ RENAMED: Final = {("TxnOffsetCommitRequest", "generationId"): "generationIdOrMem
 NOT_IN_KAFKA_PYTHON: Final = {
     "ConsumerGroupHeartbeat",
     "ConsumerGroupDescribe",
+    "CreateDelegationToken",
+    "RenewDelegationToken",
+    "ExpireDelegationToken",
+    "DescribeDelegationToken",
+    "UnregisterBroker",
+    "GetTelemetrySubscriptions",
+    "PushTelemetry",
+    "AddRaftVoter",
+    "RemoveRaftVoter",
+    "UnregisterController",
     *(api.name for api in DEFINED.values() if "Share" in api.name or "Streams" in api.name),
 }
 DEFINITIONS: Final = [

@@ -40,7 +40,7 @@ class AddRaftVoterRequest(Request):
 
     cluster_id: str | None
     timeout_ms: Int32
-    voter_id: BrokerId
+    voter_id: Int32
     voter_directory_id: KafkaUuid
     listeners: tuple[VoterListener, ...]
     ack_when_committed: Annotated[bool, In(1)] = True
@@ -61,7 +61,7 @@ class RemoveRaftVoterRequest(Request):
     """Remove a controller from the voters."""
 
     cluster_id: str | None
-    voter_id: BrokerId
+    voter_id: Int32
     voter_directory_id: KafkaUuid
 
     def error_response(self, version: int, error: ErrorCode, message: str | None = None) -> Response:
@@ -79,7 +79,7 @@ class RemoveRaftVoterResponse(Response):
 class UnregisterControllerRequest(Request):
     """Forget a controller that does not run any more."""
 
-    controller_id: BrokerId
+    controller_id: Int32
 
     def error_response(self, version: int, error: ErrorCode, message: str | None = None) -> Response:
         return UnregisterControllerResponse(error_code=error, error_message=message)

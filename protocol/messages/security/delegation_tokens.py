@@ -31,20 +31,29 @@ class CreateDelegationTokenRequest(Request):
     max_lifetime_ms: Int64
 
     def error_response(self, version: int, error: ErrorCode) -> Response:
-        return CreateDelegationTokenResponse(error_code=error)
+        return CreateDelegationTokenResponse(
+            error_code=error,
+            principal_type=_USER,
+            principal_name=_ANONYMOUS,
+            token_requester_principal_type=_USER,
+            token_requester_principal_name=_ANONYMOUS,
+            issue_timestamp_ms=NO_TIMESTAMP,
+            expiry_timestamp_ms=NO_TIMESTAMP,
+            max_timestamp_ms=NO_TIMESTAMP,
+        )
 
 
 class CreateDelegationTokenResponse(Response):
     """The token: its id is the user name of a login by SCRAM, and its HMAC in base64 the password."""
 
     error_code: ErrorCode = ErrorCode.NONE
-    principal_type: str = _USER
-    principal_name: str = _ANONYMOUS
-    token_requester_principal_type: Annotated[str, In(3)] = _USER
-    token_requester_principal_name: Annotated[str, In(3)] = _ANONYMOUS
-    issue_timestamp_ms: Int64 = NO_TIMESTAMP
-    expiry_timestamp_ms: Int64 = NO_TIMESTAMP
-    max_timestamp_ms: Int64 = NO_TIMESTAMP
+    principal_type: str = ""
+    principal_name: str = ""
+    token_requester_principal_type: Annotated[str, In(3)] = ""
+    token_requester_principal_name: Annotated[str, In(3)] = ""
+    issue_timestamp_ms: Int64 = 0
+    expiry_timestamp_ms: Int64 = 0
+    max_timestamp_ms: Int64 = 0
     token_id: str = ""
     hmac: Bytes = b""
     throttle_time_ms: Int32 = 0

@@ -20,7 +20,11 @@ SIDES: Final = ("request", "response")
 
 _BITS: Final[dict[object, int]] = {WireType.INT8: 8, WireType.INT16: 16, WireType.INT32: 32, WireType.INT64: 64}
 _TEXTS: Final = ("", "g", "orders", "größe", "消費者", "x" * 127, "y" * 300)
-NEWER_CODES: Final = (ErrorCode.GROUP_DELETION_FAILED, ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED)
+NEWER_CODES: Final = (
+    ErrorCode.GROUP_DELETION_FAILED,
+    ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,
+    ErrorCode.CONTROLLER_ID_NOT_REGISTERED,
+)
 """Messages that kio does not know yet."""
 
 _CODES: Final = tuple(code for code in ErrorCode if code not in NEWER_CODES)

@@ -31,6 +31,11 @@ GIVEN_UP: Final = {
     ("DescribeAcls", 0),
     ("CreateAcls", 0),
     ("DeleteAcls", 0),
+    ("AlterReplicaLogDirs", 0),
+    ("CreateDelegationToken", 0),
+    ("RenewDelegationToken", 0),
+    ("ExpireDelegationToken", 0),
+    ("DescribeDelegationToken", 0),
 }
 """Versions that Kafka 4 has given up, and kio with it."""
 
@@ -41,6 +46,7 @@ NOT_IN_KIO: Final = GIVEN_UP | {
     ("StreamsGroupHeartbeat", 1),
     ("StreamsGroupDescribe", 1),
     ("StreamsGroupTopologyDescriptionUpdate", 0),
+    ("UnregisterController", 0),
 }
 """The same, and what is newer than kio."""
 
