@@ -42,18 +42,10 @@ class FetchRead:
     context: Context
     session: FetchContext
     max_bytes: int
+    from_follower: bool
+    """Whether a copy will do. Kafka: FetchParams.fetchOnlyLeader."""
     partitions: list[WantedPartition] = field(default_factory=list)
     refused: Answered = field(default_factory=dict)
-
-    @property
-    def from_follower(self) -> bool:
-        """Whether a copy will do. Kafka: FetchParams.fetchOnlyLeader."""
-        return self.context.api_version >= FIRST_FETCH_FROM_FOLLOWERS and not self.is_from_broker
-
-    @property
-    def is_from_broker(self) -> bool:
-        """Whether a replica asks: what it is given is the leader's."""
-        return self.request.is_from_broker
 
     @property
     def isolation_level(self) -> int:

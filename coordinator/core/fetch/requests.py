@@ -10,7 +10,9 @@ from itertools import groupby
 from rejoin.coordinator.core.fetch.logs import ReadableLogs
 from rejoin.coordinator.core.fetch.purgatory import FetchPurgatory
 from rejoin.coordinator.core.fetch.reading import (
+    FIRST_FETCH_FROM_FOLLOWERS,
     FIRST_FETCH_WITH_ENDPOINTS,
+    FetchData,
     FetchRead,
     read_partitions,
 )
@@ -64,13 +66,14 @@ class FetchRequests:
             self._ctx.reply(token, request.error_response(context.api_version, error))
             return
         read = self._admit(token, request, context)
-        if read.from_follower and self._follow(read):
-            return
-        self._read(read)
-
-    def _read(self, read: FetchRead) -> None:
-        request = read.request
         data = read_partitions(read, self._logs)
+        # A copy that is missing is an error here: where there is none, no partition is looked up once more.
+        if data.ends_wait and read.from_follower and self._follow(read):
+            return
+        self._answer_or_wait(read, data)
+
+    def _answer_or_wait(self, read: FetchRead, data: FetchData) -> None:
+        request = read.request
         at_once = request.max_wait_ms <= 0 or not read.partitions or data.size >= read.min_bytes or data.ends_wait
         if at_once or not self._purgatory.park(read):
             self._answer(read, data.partitions)
@@ -93,7 +96,8 @@ class FetchRequests:
         max_bytes = min(request.max_bytes, self._ctx.settings.fetch_max_bytes)
         if self._rates.has_quotas and (most := self._rates.most_fetched(token, context)) is not None:
             max_bytes = min(max_bytes, most)
-        read = FetchRead(token, request, context, session, max_bytes)
+        from_follower = context.api_version >= FIRST_FETCH_FROM_FOLLOWERS and not request.is_from_broker
+        read = FetchRead(token, request, context, session, max_bytes, from_follower)
         for each in session.wanted:
             error = self._refusal(request, context, each)
             if each.topic is None or error is not ErrorCode.NONE:
@@ -132,7 +136,7 @@ class FetchRequests:
             missing.discard(partition)
             if not missing:
                 del self._awaiting_copies[token]
-                self._read(read)
+                self._answer_or_wait(read, read_partitions(read, self._logs))
 
     # --- waiting
 

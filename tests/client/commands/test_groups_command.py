@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import rejoin.client.admin.admin
+import rejoin.client.admin.asking
 from rejoin.client import Consumer
 from rejoin.client.admin.admin import Admin, GroupDescription, MemberDescription
 from rejoin.client.commands.groups import actions, tables
@@ -392,7 +392,7 @@ async def test_groups_are_listed_though_a_node_of_the_cluster_hangs(
     await committed_group(app, p0=3)
     async with HttpTransport([app.url]) as node:
         transport = NamedNodeHangs(node)
-        monkeypatch.setattr(rejoin.client.admin.admin, "monotonic", lambda: transport.now)
+        monkeypatch.setattr(rejoin.client.admin.asking, "monotonic", lambda: transport.now)
         listing = await Admin(transport, 60_000).list_reachable_groups()
         assert [group.group_id for group in listing.groups] == ["g"]
         assert listing.unanswered == ("ListGroups: 127.0.0.1:9: no answer within 30000 ms",)

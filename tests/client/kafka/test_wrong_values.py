@@ -77,8 +77,9 @@ async def test_metadata_of_the_past_costs_a_new_reader_a_request_and_another_non
         consumer.seek(P0, 0)
         assert await offsets(consumer, 10) == list(range(10))
         assert fault.hits == 1
-        errors = {"stale_leader": "NOT_LEADER_OR_FOLLOWER", "older_epoch": "FENCED_LEADER_EPOCH"}
-        assert errors[wrong] in await fetch_errors(kafka, begun)
+        # Kafka: Partition.getLocalLog. A follower, too, compares the epoch first, and only then asks who leads; from
+        # version 11 on it would serve the consumer (KIP-392). So the leader of before answers as the leader does.
+        assert await fetch_errors(kafka, begun) == {"FENCED_LEADER_EPOCH"}
         begun = await kafka.mark()
         fault = await kafka.add_fault(keys="Metadata", wrong=wrong)
         for number in range(10, 14):
