@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import pytest
+from opentelemetry.proto.metrics.v1 import metrics_pb2
 
 from rejoin.coordinator.core.inputs import Context
 from rejoin.journal.events.coordinator import ClientMetricsReported
@@ -17,8 +18,6 @@ from rejoin.protocol.messages.cluster.telemetry import GetTelemetrySubscriptions
 from rejoin.protocol.wire.compression import CompressionType, compress
 from tests.coordinator.core.driver import DrivenNode
 from tests.paths import ROOT
-
-metrics_pb2 = pytest.importorskip("opentelemetry.proto.metrics.v1.metrics_pb2")
 
 LINES = gzip.decompress((ROOT / "tests" / "golden" / "telemetry" / "clients.jsonl.gz").read_bytes()).splitlines()
 RECORDED: dict[str, dict[str, Any]] = {each["client"]: each for each in map(json.loads, LINES)}

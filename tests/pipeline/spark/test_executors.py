@@ -28,7 +28,6 @@ from tests.pipeline.sweep.sweeps import GRID, files, grid, swept
 PATIENCE_S = 500.0
 TABLES = os.environ.get("REJOIN_EXECUTOR_TABLES", "")
 """Which tables executors make, or ``all``; without it, nothing is started."""
-pytestmark = pytest.mark.skipif(not TABLES, reason="`make executors` starts them")
 SEEDS = 15
 SWEEP = GRID.replace("seeds: 4", f"seeds: {SEEDS}")
 RUNS = 4 * SEEDS
