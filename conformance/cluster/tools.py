@@ -91,7 +91,7 @@ def _files(folder: Path) -> dict[str, str]:
 
 
 async def _outputs(servers: str, jars: str, files: dict[str, str]) -> list[str]:
-    """What each tool prints of a broker with one topic."""
+    """The output of each tool at a broker with one topic."""
     host, port = servers.split(":")
     broker: JudgedBroker = await look((host, int(port)), BrokerAccess())
     topic = {"name": TOPIC, "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}

@@ -1,6 +1,6 @@
 """Limits of connections, brought about at a broker: which connections are answered, closed, or wait.
 
-Clients come from several addresses of this machine's loopback network, so that limits by address can be told apart.
+Clients come from several addresses of this machine's loopback network, so that each limit by address has its own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Client:
         self.send(struct.pack(">i", len(frame)) + frame)
 
     async def outcome(self, seconds: float = _AT_ONCE_SECONDS) -> str:
-        """What comes within so many seconds: ``answered``, ``closed`` or ``waits``."""
+        """The outcome within so many seconds: ``answered``, ``closed`` or ``waits``."""
         try:
             async with asyncio.timeout(seconds):
                 size = await self._reader.read(4)
@@ -93,7 +93,7 @@ Play = Callable[[Ports], Awaitable[dict[str, Any]]]
 
 
 class Scenario(NamedTuple):
-    """What is done, at a broker with these settings."""
+    """The steps of a scene, at a broker with these settings."""
 
     settings: dict[str, str]
     play: Play

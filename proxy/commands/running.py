@@ -97,7 +97,8 @@ def proxy_options(wanted: WantedProxy) -> ProxyOptions:
 def _address(option: str, text: str) -> tuple[str, int]:
     try:
         found = broker_address(text.strip())
-    except ValueError as problem:
+    except ValueError:
+        problem = f"not a server: {text!r}; expected HOST:PORT, a port from 1 to 65535"
         raise WrongProxyOption(f"{option}: {problem}") from None
     return found.host, found.port
 

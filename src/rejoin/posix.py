@@ -1,4 +1,4 @@
-"""What differs between POSIX and Windows: file locks, event loops and their signals."""
+"""Differences between POSIX and Windows: file locks, event loops and their signals."""
 
 from __future__ import annotations
 

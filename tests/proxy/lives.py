@@ -1,4 +1,4 @@
-"""The same life twice: in the journal of a coordinator, and in that of a proxy in front of it. Both go by one clock."""
+"""One life in two journals: that of a coordinator, and that of a proxy in front of it. Both go by one clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes through the proxy: order, large frames, connections that end, and addresses of the proxy's own."""
+"""Frames that pass through the proxy: order, large frames, connections that end, and addresses of the proxy's own."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def tables_of(events: pa.Table) -> dict[str, list[dict[str, Any]]]:
 
 
 def differences(known: Path, seen: Path) -> Iterator[str]:
-    """What of the coordinator's tables is not in those of the proxy, but for what cannot be."""
+    """Rows of the coordinator's tables that are missing in the proxy's, without those that cannot be seen."""
     ours, theirs = tables_of(events_in(known)), tables_of(events_in(seen))
     for name, rows in ours.items():
         if len(rows) != len(theirs[name]):

@@ -132,7 +132,7 @@ class FrameClient:
         return await self.receive()
 
     async def at_end(self) -> bytes:
-        """What is left to read, up to the connection's end."""
+        """The bytes up to the connection's end."""
         async with asyncio.timeout(20):
             try:
                 return await self.reader.read()

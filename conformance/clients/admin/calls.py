@@ -118,7 +118,7 @@ def _shared(text: str) -> str:
 
 
 def problem(theirs: CallResult, ours: CallResult) -> str:
-    """What differs between the results of a call on Kafka and on Rejoin; empty where nothing does."""
+    """Differences between the results of a call on Kafka and on Rejoin; empty where there is none."""
     return "" if theirs.text == ours.text else f"Kafka {_short(theirs.text)}; Rejoin {_short(ours.text)}"
 
 
