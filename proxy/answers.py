@@ -32,9 +32,7 @@ class BrokerSide(Side):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
-        client = self.relay.client
-        if client.transport is not None:
-            client.transport.close()
+        self.relay.client.close()
 
     @property
     def is_blocked(self) -> bool:
@@ -77,7 +75,7 @@ class BrokerSide(Side):
         relay.finish(exchange)
         if relay.pending and relay.pending[0].ready is not None:
             relay.settle()
-        if relay.client.splitter.has_part:
+        if relay.client.is_paused:
             relay.client.go_on()
 
     def _next(self, beginning: bytes) -> ProxiedRequest:

@@ -29,6 +29,7 @@ class Relay:
         "client_port",
         "is_draining",
         "is_raw_login",
+        "kept_bytes",
         "name",
         "pending",
         "proxy",
@@ -49,12 +50,13 @@ class Relay:
         """The client's software with its version, once ApiVersions has said it."""
         self.is_raw_login = False
         self.is_draining = False
+        self.kept_bytes = 0
+        """Bytes of the requests that are kept until their answers come."""
 
     def end(self, reason: str = "") -> None:
         """Close both ends; answers that are ready are still written."""
-        for side in (self.client, self.broker):
-            if side.transport is not None:
-                side.transport.close()
+        self.client.close()
+        self.broker.close()
         if reason:
             self.proxy.refused(self, reason)
 
@@ -85,12 +87,17 @@ class Relay:
         """An exchange is over."""
         exchange.answered_ms = self.proxy.now_ms()
         if exchange.plan.is_kept:
+            self.kept_bytes -= len(exchange.request)
             self.proxy.watch.exchanged(self, exchange)
         if self.pending and (on_turn := self.pending[0].on_turn) is not None:
             self.pending[0].on_turn = None
             on_turn()
-        if self.is_draining and not self.pending:
-            self.end()
+        if not self.pending:
+            if self.is_draining:
+                self.end()
+            elif self.client.at_eof:
+                # Later: a finished exchange may be in front of requests that came in the same piece.
+                self.proxy.call_later(0, self.client.go_on)
 
     def drain(self) -> None:
         """Take no more requests, and end once all are answered."""

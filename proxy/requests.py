@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 _LONGEST_HEAD: Final = 65_536
 """Bytes in which the header of a request must be."""
 _LONGEST_REQUEST: Final = 1 << 30
-_MOST_PENDING: Final = 10_000
+MOST_PENDING: Final = 1_000
 """Requests of one connection without an answer. Clients send five to a broker, Kafka reads one at a time."""
+_MOST_PENDING_BYTES: Final = 4 * MOST_KEPT_BYTES
+"""Bytes of such requests that are kept for the watch."""
 _BATCH_HEAD_BYTES: Final = 61
 """Bytes of a partition's records that are kept of a Produce: the head of its first batch, which has no record."""
 
@@ -27,7 +29,7 @@ _BATCH_HEAD_BYTES: Final = 61
 class ClientSide(Side):
     """The client's end: what comes are requests."""
 
-    __slots__ = ("_streamed", "apart", "held")
+    __slots__ = ("_streamed", "apart", "at_eof", "held")
 
     def __init__(self, relay: Relay) -> None:
         super().__init__(relay)
@@ -36,6 +38,8 @@ class ClientSide(Side):
         self.apart: RecordsApart | None = None
         """The reader of the large request that passes, where it is looked at."""
         self._streamed: ProxiedRequest | None = None
+        self.at_eof = False
+        """Whether the client has closed its half."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -48,8 +52,7 @@ class ClientSide(Side):
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
         relay = self.relay
-        if relay.broker.transport is not None:
-            relay.broker.transport.close()
+        relay.broker.close()
         relay.proxy.closed(relay)
 
     @property
@@ -60,16 +63,38 @@ class ClientSide(Side):
             or self.transport is None
             or relay.broker.transport is None
             or relay.is_draining
-            or len(relay.pending) >= _MOST_PENDING
+            or self.is_full
+            or len(relay.pending) >= MOST_PENDING
+            or relay.kept_bytes >= _MOST_PENDING_BYTES
         )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all that came before the client closed its half is with the broker, and answered."""
+        return self.at_eof and not self.relay.pending and not self.is_blocked
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.go_on()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.read_or_not()
+
+    def read_or_not(self) -> None:
+        if not self.at_eof:
+            super().read_or_not()
+
+    def go_on(self) -> None:
+        super().go_on()
+        if self.is_over:
+            self.relay.end()
 
     def eof_received(self) -> bool:
         # A client may close its half and read on; with TLS there is no half.
         assert self.transport is not None, "it is open"
-        if self.relay.pending and self.transport.get_extra_info("ssl_object") is None:
-            self.relay.is_draining = True
-            return True
-        return False
+        self.at_eof = True
+        return not self.is_over and self.transport.get_extra_info("ssl_object") is None
 
     # --- frames
 
@@ -87,6 +112,7 @@ class ClientSide(Side):
             relay.is_raw_login = True
         if exchange.plan.is_kept:
             exchange.request = self._kept(exchange, frame)
+            relay.kept_bytes += len(exchange.request)
         rules = relay.proxy.rules
         if rules is None or not rules.takes(relay, exchange, frame):
             self.forward(exchange, frame)
@@ -173,6 +199,8 @@ class ClientSide(Side):
             self.apart = self._streamed = None
             if apart is not None:
                 exchange.request = self._body(apart)
+                if not exchange.answered_ms:
+                    relay.kept_bytes += len(exchange.request)
             if not exchange.has_answer:
                 relay.finish(exchange)
 

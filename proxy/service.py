@@ -191,6 +191,10 @@ class Proxy:
     def _listen_soon(self, route: BrokerRoute) -> None:
         self._begin(self._listen(route))
 
+    def call_later(self, seconds: float, call: Callable[[], object]) -> None:
+        """Call once, after so many seconds of the loop."""
+        self._loop.call_later(seconds, call)
+
     def _begin(self, work: Any) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)

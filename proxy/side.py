@@ -16,6 +16,8 @@ MOST_HELD_BYTES: Final = 64 << 20
 """The largest frame that is held until it is whole."""
 MOST_KEPT_BYTES: Final = 4 << 20
 """The largest frame that is kept to be looked at; larger ones pass unseen, and are counted."""
+LINGER_SECONDS: Final = 30.0
+"""How long an end that is closed has to take what was written to it."""
 
 
 class ConnectionRefused(Exception):
@@ -25,7 +27,7 @@ class ConnectionRefused(Exception):
 class Side(asyncio.Protocol):
     """Base of both ends: bytes that are taken in turns, and a transport that may have enough."""
 
-    __slots__ = ("is_full", "relay", "splitter", "transport")
+    __slots__ = ("is_full", "is_paused", "relay", "splitter", "transport")
 
     def __init__(self, relay: Relay) -> None:
         self.relay = relay
@@ -33,6 +35,8 @@ class Side(asyncio.Protocol):
         self.splitter = FrameSplitter(cast(Any, self))
         self.is_full = False
         """Whether the transport takes no more for now."""
+        self.is_paused = False
+        """Whether this end is not read for now."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -63,10 +67,19 @@ class Side(asyncio.Protocol):
         """Read from this end, where what comes can be taken."""
         if self.transport is None or self.transport.is_closing():
             return
-        if self._peer().is_full or self.is_blocked:
+        self.is_paused = self._peer().is_full or self.is_blocked
+        if self.is_paused:
             self.transport.pause_reading()
         else:
             self.transport.resume_reading()
+
+    def close(self) -> None:
+        """Close this end once what is written has left; an end that reads nothing is reset after a while."""
+        transport = self.transport
+        if transport is not None:
+            transport.close()
+            if transport.get_write_buffer_size():
+                self.relay.proxy.call_later(LINGER_SECONDS, transport.abort)
 
     def go_on(self) -> None:
         """Take what waits, and read again, where that is possible now."""
