@@ -16,6 +16,7 @@ from rejoin.proxy.requests import ClientSide
 
 if TYPE_CHECKING:
     from rejoin.proxy.broker_table import BrokerRoute
+    from rejoin.proxy.listeners.client_login import ClientLogin
     from rejoin.proxy.service import Proxy
 
 
@@ -30,6 +31,7 @@ class Relay:
         "is_draining",
         "is_raw_login",
         "kept_bytes",
+        "login",
         "name",
         "pending",
         "proxy",
@@ -52,6 +54,8 @@ class Relay:
         self.is_draining = False
         self.kept_bytes = 0
         """Bytes of the requests that are kept until their answers come."""
+        self.login: ClientLogin | None = proxy.new_login(self)
+        """The login that the client has to do first."""
 
     def end(self, reason: str = "") -> None:
         """Close both ends; answers that are ready are still written."""

@@ -101,6 +101,8 @@ class ClientSide(Side):
     def whole(self, frame: bytes) -> None:
         """Take a request."""
         relay = self.relay
+        if relay.login is not None and relay.login.takes(frame):
+            return
         if relay.is_raw_login:
             if is_raw_token(frame):
                 self._pass_token(frame)
@@ -165,6 +167,9 @@ class ClientSide(Side):
         if size > _LONGEST_REQUEST:
             raise ConnectionRefused(f"a request of {size:,} bytes; expected at most {_LONGEST_REQUEST:,}")
         relay = self.relay
+        if relay.login is not None:
+            relay.login.check_size(size)
+            return Pass.HELD
         if size <= _LONGEST_HEAD or relay.is_raw_login:
             return Pass.HELD
         if len(beginning) < _LONGEST_HEAD:

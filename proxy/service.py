@@ -24,11 +24,13 @@ from rejoin.proxy.plans import Plan, Plans
 from rejoin.proxy.relay import Relay
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
+    from rejoin.proxy.listeners.client_login import ClientLogin, ClientProtection
 
 CONNECT_SECONDS: Final = 10.0
 """How long a broker has to accept a connection, handshake and login included."""
 _HANDSHAKE_SECONDS: Final = 10.0
+_LOGIN_SHARE: Final = 0.85
+"""How much of a login at a broker passes before its connection ends. Source: Kafka's SaslClientAuthenticator."""
 
 
 class Watch(Protocol):
@@ -84,6 +86,10 @@ class Counters:
     """Connections that ended since their bytes could not be passed on."""
     unreachable: int = 0
     """Connections that ended since the broker behind them did not accept one."""
+    handshakes_failed: int = 0
+    """TLS handshakes with clients that failed."""
+    logins_refused: int = 0
+    """Logins of clients that the proxy itself refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +101,8 @@ class ProxyOptions:
     port: int = 0
     advertised_host: str = ""
     upstream: Security = field(default_factory=Security)
-    tls: SSLContext | None = None
-    """TLS of the proxy's own listeners."""
+    clients: ClientProtection | None = None
+    """TLS and logins of the proxy's own listeners; none: connections in the clear, and logins at the brokers."""
     release: str = ""
     """The release of Kafka whose versions are the newest that clients are offered."""
     drain_seconds: float = 10.0
@@ -148,6 +154,8 @@ class Proxy:
         options = self.options
         advertised = options.advertised_host or ("127.0.0.1" if options.host in ("", "0.0.0.0") else options.host)
         self._loop = asyncio.get_running_loop()
+        if options.clients is not None:
+            options.clients.listeners.on_failed_handshake = self._handshake_failed
         self.brokers = BrokerTable(options.host, options.port, advertised, list(options.bootstrap), self._listen_soon)
         await self._listen(self.brokers.first)
 
@@ -191,9 +199,9 @@ class Proxy:
     def _listen_soon(self, route: BrokerRoute) -> None:
         self._begin(self._listen(route))
 
-    def call_later(self, seconds: float, call: Callable[[], object]) -> None:
+    def call_later(self, seconds: float, call: Callable[[], object]) -> asyncio.TimerHandle:
         """Call once, after so many seconds of the loop."""
-        self._loop.call_later(seconds, call)
+        return self._loop.call_later(seconds, call)
 
     def _begin(self, work: Any) -> None:
         task = self._loop.create_task(work)
@@ -203,7 +211,7 @@ class Proxy:
     async def _listen(self, route: BrokerRoute) -> None:
         if self._stopping:
             return
-        tls = self.options.tls
+        tls = None if self.options.clients is None else self.options.clients.tls
         self._servers[route.node_id] = await self._loop.create_server(
             lambda: self._relay(route).client,
             sock=route.sock,
@@ -219,6 +227,19 @@ class Proxy:
         self._names += 1
         return Relay(self, route, f"connection-{self._names}")
 
+    def new_login(self, relay: Relay) -> ClientLogin | None:
+        """The login that a client has to do at the proxy itself; none where the brokers ask for it."""
+        clients = self.options.clients
+        if clients is None or not clients.has_logins:
+            return None
+        from rejoin.proxy.listeners.client_login import ClientLogin  # noqa: PLC0415 (most proxies pass logins on)
+
+        return ClientLogin(relay, clients)
+
+    def loop_time(self) -> float:
+        """Seconds of the event loop."""
+        return self._loop.time()
+
     def opened(self, relay: Relay) -> None:
         """A client has connected: connect to the broker behind."""
         self.counters.connections += 1
@@ -229,6 +250,8 @@ class Proxy:
     def closed(self, relay: Relay) -> None:
         """A client's connection has ended."""
         self.relays.discard(relay)
+        if relay.login is not None:
+            relay.login.end()
         if not self.relays:
             self._no_relay.set()
         self.watch.connection_ended(relay)
@@ -240,9 +263,12 @@ class Proxy:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 if upstream.authenticate is not None:
-                    transport = await self._logged_in(BrokerAddress(host, port))
-                    if transport is None:
+                    found = await self._logged_in(BrokerAddress(host, port))
+                    if found is None:
                         raise ConnectionError("the connection ended with the login")
+                    transport, lifetime_ms = found
+                    if lifetime_ms:
+                        self.call_later(lifetime_ms / 1_000 * _LOGIN_SHARE, lambda: self._end_login(relay))
                     transport.set_protocol(relay.broker)
                     relay.broker.connection_made(transport)
                 else:
@@ -264,16 +290,27 @@ class Proxy:
             return
         relay.client.go_on()
 
-    async def _logged_in(self, address: BrokerAddress) -> asyncio.Transport | None:
+    def _end_login(self, relay: Relay) -> None:
+        """End a connection whose login at the broker is nearly over, between two requests; the client comes again."""
+        if relay not in self.relays:
+            return
+        if relay.client.splitter.has_part:
+            self.call_later(1.0, lambda: self._end_login(relay))
+        else:
+            relay.drain()
+
+    async def _logged_in(self, address: BrokerAddress) -> tuple[asyncio.Transport, int] | None:
+        """A connection with its login, and how many ms that lasts; 0: as long as the connection."""
         upstream = self.options.upstream
         connection = await open_connection(address, "rejoin-proxy", upstream.ssl)
         assert upstream.authenticate is not None, "only called with a login"
         try:
-            await upstream.authenticate(connection)
+            lifetime_ms = await upstream.authenticate(connection)
         except BaseException:
             connection.close("the login was refused")
             raise
-        return cast("asyncio.Transport | None", connection.hand_over())
+        transport = connection.hand_over()
+        return None if transport is None else (cast("asyncio.Transport", transport), lifetime_ms)
 
     # --- counted and logged
 
@@ -290,6 +327,17 @@ class Proxy:
         """A connection ends since what came on it cannot be passed on."""
         self.counters.refused += 1
         self._warn("proxy_connection_refused", relay, reason)
+
+    def login_refused(self, relay: Relay, reason: str) -> None:
+        """The proxy has refused a client's login."""
+        self.counters.logins_refused += 1
+        self._warn("proxy_login_refused", relay, reason)
+
+    def _handshake_failed(self, reason: str) -> None:
+        self.counters.handshakes_failed += 1
+        logged = self._logged.to_log("tls_handshake_failed", reason, "", "")
+        if logged is not None:
+            self.log.warning("tls_handshake_failed", reason=printable(logged))
 
     def _warn(self, event: str, relay: Relay, reason: str) -> None:
         logged = self._logged.to_log(client_name(event, relay.client_host), reason, "", relay.client_host)

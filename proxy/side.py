@@ -76,9 +76,10 @@ class Side(asyncio.Protocol):
     def close(self) -> None:
         """Close this end once what is written has left; an end that reads nothing is reset after a while."""
         transport = self.transport
-        if transport is not None:
+        if transport is not None and not transport.is_closing():
+            is_behind = transport.get_write_buffer_size() > 0
             transport.close()
-            if transport.get_write_buffer_size():
+            if is_behind:
                 self.relay.proxy.call_later(LINGER_SECONDS, transport.abort)
 
     def go_on(self) -> None:

@@ -49,6 +49,14 @@ FILES = {
     ("serve", "--users-file"): ("serve --port 0 --users-file PATH", "missing folder"),
     ("assign", "--streams"): ("assign --streams PATH --members a", "missing folder"),
     ("proxy", "--command-config"): (f"proxy --bootstrap-server {NOWHERE} --command-config PATH", "missing folder"),
+    ("proxy", "--tls-ca-file"): (
+        f"proxy --bootstrap-server {NOWHERE} --listen 127.0.0.1:0 --tls-self-signed --tls-ca-file PATH",
+        "folder below apart",
+    ),
+    ("proxy", "--users-file"): (
+        f"proxy --bootstrap-server {NOWHERE} --listen 127.0.0.1:0 --users-file PATH",
+        "missing folder",
+    ),
     ("proxy", "--journal"): (f"proxy --bootstrap-server {NOWHERE} --listen 127.0.0.1:0 --journal PATH", "file below"),
     ("proxy", "--control-token-file"): (
         f"proxy --bootstrap-server {NOWHERE} --listen 127.0.0.1:0 --control --control-token-file PATH",

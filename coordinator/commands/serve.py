@@ -7,7 +7,6 @@ import gc
 import math
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +28,7 @@ from rejoin.coordinator.service.security.control_token import token_from
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
-from rejoin.posix import fast_loop_factory, stop_signals
+from rejoin.posix import allow_many_connections, fast_loop_factory, stop_signals
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
 from rejoin.protocol.units import size_bytes
 
@@ -201,7 +200,7 @@ def _store_from(given: ServeOptions) -> str | None:
 
 
 async def _serve(options: Options, given: ServeOptions, beside: BesideNode | None) -> int:
-    _allow_many_connections()
+    allow_many_connections()
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
     with stop_signals(loop, done.set):
@@ -260,16 +259,3 @@ def calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-
-
-def _allow_many_connections() -> None:
-    """A parked join is an open connection; take as many as the system lets this process have."""
-    try:
-        import resource  # noqa: PLC0415 (Windows has no such module and no such limit)
-    except ImportError:
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if soft == hard and hard < 4_096:
-        structlog.get_logger("coordinator").warning("few_open_files_allowed", limit=hard)

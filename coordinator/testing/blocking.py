@@ -39,7 +39,7 @@ def running_in_thread(
     principals: Mapping[str, str] | None = None,
     acls: Sequence[str | AclBinding] = (),
     quotas: Sequence[str | QuotaLimits] = (),
-    proxy: str | None = None,
+    proxy: str | Mapping[str, Any] | None = None,
 ) -> Iterator[GroupCoordinator]:
     """A coordinator in a thread of its own. Its methods can be awaited on any event loop.
 

@@ -42,7 +42,7 @@ async def running(
     principals: Mapping[str, str] | None = None,
     acls: Sequence[str | AclBinding] = (),
     quotas: Sequence[str | QuotaLimits] = (),
-    proxy: str | None = None,
+    proxy: str | Mapping[str, Any] | None = None,
 ) -> AsyncIterator[GroupCoordinator]:
     """A coordinator on the running event loop, on a free port unless another is given, with no state on disk.
 
@@ -53,7 +53,9 @@ async def running(
     the end if a call was not awaited.
 
     With ``proxy``, the ``HOST:PORT`` of a real cluster, there is a proxy in front of that cluster in the place of a
-    coordinator; methods that need a clock or a state of a coordinator then raise OperationRefused.
+    coordinator; methods that need a clock or a state of a coordinator then raise OperationRefused. A mapping has the
+    settings of a client, as ``{"bootstrap.servers": "kafka:9093", "security.protocol": "SSL"}``, and ``settings`` are
+    then those of the proxy's own listeners: TLS and users.
     """
     check_type("socket", socket, bool)
     check_type("brokers", brokers, int)
@@ -61,8 +63,9 @@ async def running(
         logs.configure("critical")
     if proxy is not None:
         given: dict[str, Any] = {"clock": clock != "real", "brokers": brokers != 1, "socket": not socket}
-        given |= {"topics": topics, "settings": settings, "principals": principals, "acls": acls, "quotas": quotas}
-        app: Any = _proxied(proxy, port, [name for name, value in given.items() if value])
+        given |= {"topics": topics, "principals": principals, "acls": acls, "quotas": quotas}
+        of_listeners = _settings(settings) if settings else None
+        app: Any = _proxied(proxy, port, of_listeners, [name for name, value in given.items() if value])
         async with app, _awaited(GroupCoordinator(app, asyncio.get_running_loop(), socket)) as coordinator:
             yield coordinator
         return
@@ -100,15 +103,18 @@ async def _awaited(coordinator: GroupCoordinator) -> AsyncIterator[GroupCoordina
         raise RuntimeError(forgotten)
 
 
-def _proxied(servers: str, port: int, given: list[str]) -> ProxiedCluster:
+def _proxied(
+    cluster: str | Mapping[str, Any], port: int, settings: Settings | None, given: list[str]
+) -> ProxiedCluster:
     # Imported here: most tests have a coordinator of their own.
     from rejoin.proxy.control.in_process import ProxiedCluster  # noqa: PLC0415
 
     if given:
         raise ValueError(f"proxy: a real cluster has its own; leave out {' and '.join(given)}")
-    check_type("proxy", servers, str)
+    if not isinstance(cluster, Mapping):
+        check_type("proxy", cluster, str)
     try:
-        return ProxiedCluster(servers, _port(port))
+        return ProxiedCluster(cluster, _port(port), settings)
     except ValueError as problem:
         raise ValueError(f"proxy: {problem}") from None
 

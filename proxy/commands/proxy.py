@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
 from rejoin.coordinator.service.defaults import PORT
+
+_Settings: TypeAlias = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name=("--config", "-c"),
+        negative=(),
+        help="A setting of the proxy's own listeners, as ssl.keystore.location, named as for rejoin serve; may be given "
+        "several times.",
+        metavar="NAME=VALUE",
+    ),
+]
+_SelfSigned: TypeAlias = Annotated[
+    bool, Parameter(negative=(), help="Speak TLS with clients, with a certificate authority made at startup.")
+]
+_AuthorityFile: TypeAlias = Annotated[
+    Path | None, Parameter(help="File to write the authority's certificate to.", metavar="FILE")
+]
+_UsersFile: TypeAlias = Annotated[
+    Path | None,
+    Parameter(
+        help="YAML file with the users who may log in, as rejoin credentials prints them. Logins then end at the proxy; "
+        "without it they pass to the brokers.",
+        metavar="FILE",
+    ),
+]
+_Insecure: TypeAlias = Annotated[
+    bool,
+    Parameter(negative=(), help="Let other machines use the login of --command-config without one of their own."),
+]
 
 
 def run(
@@ -25,6 +54,11 @@ def run(
     command_config: Annotated[
         str | None, Parameter(help="Properties file with TLS and SASL towards the cluster.", metavar="FILE")
     ] = None,
+    config: _Settings = (),
+    tls_self_signed: _SelfSigned = False,
+    tls_ca_file: _AuthorityFile = None,
+    users_file: _UsersFile = None,
+    insecure: _Insecure = False,
     journal: Annotated[
         Path | None,
         Parameter(help="Directory for what clients said about groups; rejoin report and why read it.", metavar="DIR"),
@@ -48,7 +82,12 @@ def run(
     ] = 10.0,
 ) -> int:
     """Stand between clients and a Kafka-compatible cluster, and pass on what they say to each other."""
-    from rejoin.proxy.commands.running import WantedControl, WantedProxy, main  # noqa: PLC0415 (help can do without)
+    from rejoin.proxy.commands.running import (  # noqa: PLC0415 (help can do without)
+        WantedControl,
+        WantedProtection,
+        WantedProxy,
+        main,
+    )
 
     return main(
         WantedProxy(
@@ -60,5 +99,6 @@ def run(
             as_kafka,
             drain_seconds,
             WantedControl(control_port, control_token_file) if control else None,
+            WantedProtection(config, tls_self_signed, tls_ca_file, users_file, insecure),
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +15,27 @@ import structlog
 from rejoin.client.commands.setting_options import WrongOption, security_from
 from rejoin.client.transports.kafka.address import broker_address
 from rejoin.client.transports.security import kafka_security
+from rejoin.coordinator.config import Settings, WrongSetting, settings_from
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.security.control_token import check_token, token_from
+from rejoin.coordinator.service.security.loopback import is_loopback
 from rejoin.error_lines import refuse
-from rejoin.posix import fast_loop_factory, stop_signals
+from rejoin.posix import allow_many_connections, fast_loop_factory, stop_signals
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.proxy.line_file import LineFile
+from rejoin.proxy.listeners.client_login import ClientProtection
 from rejoin.proxy.service import Proxy, ProxyOptions, Watch
 from rejoin.proxy.watch import RequestWatch
 
 REQUEST_LOG: Final = "kafka-request.log"
 """The file in the journal's folder."""
+_VARIABLES: Final = ("REJOIN_SSL_KEY_PASSWORD", "REJOIN_EMULATOR_USERS")
+"""Secrets of the listeners, which come from the environment alone."""
+
+
+class WrongProxyOption(ValueError):
+    """An option that cannot be used, in words for people."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,31 @@ class WantedControl:
 
     port: int
     token_file: Path | None = None
+
+
+@dataclass(frozen=True)
+class WantedProtection:
+    """The options of TLS and logins of the proxy's own listeners."""
+
+    config: tuple[str, ...] = ()
+    tls_self_signed: bool = False
+    tls_ca_file: Path | None = None
+    users_file: Path | None = None
+    insecure: bool = False
+
+    def settings(self) -> Settings:
+        """The settings that these are. Raises ``ValueError``."""
+        options = {
+            "emulator.tls.self.signed": ("--tls-self-signed", "true" if self.tls_self_signed else ""),
+            "emulator.tls.ca.file": ("--tls-ca-file", str(self.tls_ca_file or "")),
+            "emulator.users.file": ("--users-file", str(self.users_file or "")),
+            "emulator.insecure": ("--insecure", "true" if self.insecure else ""),
+        }
+        variables = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+        try:
+            return settings_from(self.config, variables, {name: each for name, each in options.items() if each[1]})
+        except WrongSetting as problem:
+            raise WrongProxyOption(str(problem)) from None
 
 
 @dataclass(frozen=True)
@@ -48,10 +83,7 @@ class WantedProxy:
     as_kafka: str = ""
     drain_seconds: float = 10.0
     control: WantedControl | None = None
-
-
-class WrongProxyOption(ValueError):
-    """An option that cannot be used, in words for people."""
+    protection: WantedProtection = WantedProtection()
 
 
 def main(wanted: WantedProxy) -> int:
@@ -81,6 +113,11 @@ def proxy_options(wanted: WantedProxy) -> ProxyOptions:
             newest_versions(wanted.as_kafka)
         except ValueError as problem:
             raise WrongProxyOption(f"--as-kafka: {problem}") from None
+    security = security_from(wanted.command_config)
+    clients = ClientProtection(wanted.protection.settings(), (host, wanted.advertised_host))
+    has_login = security.has_sasl or security.ssl_keystore_location
+    if has_login and not is_loopback(host):
+        clients.check_exposed(host)
     if not 0 <= wanted.drain_seconds < math.inf:
         raise WrongProxyOption(f"--drain-seconds {wanted.drain_seconds}: expected 0 or more seconds")
     return ProxyOptions(
@@ -88,7 +125,8 @@ def proxy_options(wanted: WantedProxy) -> ProxyOptions:
         host=host,
         port=port,
         advertised_host=wanted.advertised_host,
-        upstream=kafka_security(security_from(wanted.command_config)),
+        upstream=kafka_security(security),
+        clients=clients,
         release=wanted.as_kafka,
         drain_seconds=wanted.drain_seconds,
     )
@@ -141,9 +179,12 @@ def _control(wanted: WantedControl, options: ProxyOptions) -> ControlPlace:
 
 
 async def _serve(options: ProxyOptions, journal: RequestWatch | None, place: ControlPlace | None) -> None:
+    allow_many_connections()
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     watch: Watch | None = journal
     async with AsyncExitStack() as stack:
+        if options.clients is not None:
+            stack.callback(options.clients.close)
         if journal is not None:
             stack.callback(journal.close)
         if place is None:
@@ -154,7 +195,8 @@ async def _serve(options: ProxyOptions, journal: RequestWatch | None, place: Con
             from rejoin.proxy.control.running import controlled_proxy  # noqa: PLC0415
 
             proxy = await controlled_proxy(stack, options, watch, place.host, place.port, place.token)
-        structlog.get_logger("proxy").info("proxy_ready", bootstrap_servers=proxy.bootstrap_servers)
+        authority = {"tls_ca": options.clients.ca_location} if options.clients and options.clients.ca_location else {}
+        structlog.get_logger("proxy").info("proxy_ready", bootstrap_servers=proxy.bootstrap_servers, **authority)
         with stop_signals(loop, stopping.set):
             await stopping.wait()
             await proxy.stop(drain=True)

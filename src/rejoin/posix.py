@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+_FEW_OPEN_FILES: Final = 4_096
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -47,3 +48,18 @@ def fast_loop_factory() -> Any:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+def allow_many_connections() -> None:
+    """Let this process have as many open files, and so connections, as the system allows it; few are logged."""
+    try:
+        import resource  # noqa: PLC0415 (Windows has no such module and no such limit)
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if soft == hard and hard < _FEW_OPEN_FILES:
+        import structlog  # noqa: PLC0415
+
+        structlog.get_logger("process").warning("few_open_files_allowed", limit=hard)

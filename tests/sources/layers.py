@@ -427,6 +427,11 @@ MAY_IMPORT = {
         *("coordinator.control.fault_injection", "coordinator.control.errors", "coordinator.core.inputs"),
         *("transcript.steps", "journal.kafka_logs.request_lines"),
     ),
+    # Listeners of a proxy are protected as those of a node.
+    "proxy.listeners": (
+        *("protocol", "proxy", "coordinator.config", "coordinator.service.security.authenticator"),
+        "coordinator.service.security.listener_security",
+    ),
     "proxy.faults": (
         *("protocol", "proxy", "transcript.steps"),
         *("coordinator.control.fault_injection", "coordinator.core.inputs"),
@@ -434,12 +439,14 @@ MAY_IMPORT = {
     "proxy.watch": ("protocol", "proxy", "journal.kafka_logs"),
     # The control API of a proxy is that of a node, over what passes in the place of a node's steps.
     "proxy.control": (
-        *("protocol", "proxy", "client.admin", "client.core", "client.transports.kafka", "transcript.steps"),
+        *("protocol", "proxy", "client.admin", "client.core", "client.transports", "client.security_config"),
         *("coordinator.control", "coordinator.core", "coordinator.pending_reply", "coordinator.service"),
+        *("coordinator.config", "transcript.steps"),
     ),
     "proxy.commands": (
         *("protocol", "proxy", "client.commands.setting_options", "client.transports", "coordinator.service.logs"),
-        *("coordinator.service.defaults", "coordinator.service.security.control_token"),
+        *("coordinator.service.defaults", "coordinator.service.security.control_token", "coordinator.config"),
+        "coordinator.service.security.loopback",
     ),
     "conform": ("protocol", "conform"),
     "conform.commands": (

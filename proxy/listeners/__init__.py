@@ -1,0 +1,1 @@
+"""The listeners of a proxy: who may connect, and how."""
