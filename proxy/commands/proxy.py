@@ -14,8 +14,8 @@ _Settings: TypeAlias = Annotated[
     Parameter(
         name=("--config", "-c"),
         negative=(),
-        help="A setting of the proxy's own listeners, as ssl.keystore.location, named as for rejoin serve; may be given "
-        "several times.",
+        help="A setting of the proxy's own listeners, as ssl.keystore.location, named as for rejoin serve; may be "
+        "given several times.",
         metavar="NAME=VALUE",
     ),
 ]
@@ -28,14 +28,21 @@ _AuthorityFile: TypeAlias = Annotated[
 _UsersFile: TypeAlias = Annotated[
     Path | None,
     Parameter(
-        help="YAML file with the users who may log in, as rejoin credentials prints them. Logins then end at the proxy; "
-        "without it they pass to the brokers.",
+        help="YAML file with the users who may log in, as rejoin credentials prints them. Logins then end at the "
+        "proxy; without it they pass to the brokers.",
         metavar="FILE",
     ),
 ]
 _Insecure: TypeAlias = Annotated[
     bool,
     Parameter(negative=(), help="Let other machines use the login of --command-config without one of their own."),
+]
+
+_AsKafka: TypeAlias = Annotated[
+    str, Parameter(name="--as-kafka", help="Offer clients the versions of this release at most.", metavar="RELEASE")
+]
+_TokenFile: TypeAlias = Annotated[
+    Path | None, Parameter(help="File with the token of the control API; needed beyond 127.0.0.1.", metavar="FILE")
 ]
 
 
@@ -63,20 +70,14 @@ def run(
         Path | None,
         Parameter(help="Directory for what clients said about groups; rejoin report and why read it.", metavar="DIR"),
     ] = None,
-    as_kafka: Annotated[
-        str,
-        Parameter(name="--as-kafka", help="Offer clients the versions of this release at most.", metavar="RELEASE"),
-    ] = "",
+    as_kafka: _AsKafka = "",
     control: Annotated[
         bool, Parameter(negative=(), help="Serve the control API under /control: faults, requests, groups.")
     ] = False,
     control_port: Annotated[
         int, Parameter(help="The port of the control API, on the host of --listen; 0 takes any.", metavar="PORT")
     ] = PORT,
-    control_token_file: Annotated[
-        Path | None,
-        Parameter(help="File with the token of the control API; needed beyond 127.0.0.1.", metavar="FILE"),
-    ] = None,
+    control_token_file: _TokenFile = None,
     drain_seconds: Annotated[
         float, Parameter(help="How long requests in flight have to be answered at the end.", metavar="SECONDS")
     ] = 10.0,
