@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsResponse
-from rejoin.protocol.registry import API_VERSIONS
+from rejoin.protocol.registry import API_VERSIONS, METADATA
 from rejoin.protocol.wire.codec import codec_of
 from rejoin.proxy.exchange import ProxiedRequest
 from rejoin.proxy.frames import LENGTH_BYTES, Pass
+from rejoin.proxy.listeners.metadata_brokers import with_our_brokers
 from rejoin.proxy.records_apart import RecordsApart
 from rejoin.proxy.rewriting import lowered, rewritten, rewritten_tail
 from rejoin.proxy.side import MOST_HELD_BYTES, MOST_KEPT_BYTES, ConnectionRefused, Side
@@ -68,6 +69,9 @@ class BrokerSide(Side):
                 exchange.answer = frame[LENGTH_BYTES:]
             else:
                 self.relay.proxy.counters.not_looked_at += 1
+        if plan.key == METADATA.key and plan.codec is not None:
+            # Its brokers are replaced in the bytes: topics may be a hundred thousand.
+            return with_our_brokers(frame, plan.codec, self.relay.proxy.brokers) or frame
         return self._rewritten(exchange, frame) if plan.is_rewritten else frame
 
     def _finish(self, exchange: ProxiedRequest) -> None:
@@ -152,11 +156,16 @@ class BrokerSide(Side):
         relay = self.relay
         exchange = self._next(beginning)
         plan = exchange.plan
-        if exchange.fault is not None or (plan.is_rewritten and not exchange.is_raw):
-            if size > MOST_HELD_BYTES:
-                raise ConnectionRefused(
-                    f"an answer of {size:,} bytes to {plan.name}; at most {MOST_HELD_BYTES:,} can be held"
-                )
+        begun: bytes = beginning
+        if plan.key == METADATA.key and plan.codec is not None and exchange.fault is None:
+            replaced = with_our_brokers(beginning, plan.codec, relay.proxy.brokers)
+            if replaced is None:
+                return Pass.UNDECIDED
+            begun = replaced
+        elif exchange.fault is not None or (plan.is_rewritten and not exchange.is_raw):
+            most = MOST_KEPT_BYTES if exchange.fault is None else MOST_HELD_BYTES
+            if size > most:
+                raise ConnectionRefused(f"an answer of {size:,} bytes to {plan.name}; at most {most:,} can be held")
             return Pass.HELD
         self._awaited = exchange
         self._collected = None
@@ -170,7 +179,7 @@ class BrokerSide(Side):
                 self._collected = [beginning[LENGTH_BYTES:]]
             else:
                 relay.proxy.counters.not_looked_at += 1
-        relay.client.write(beginning)
+        relay.client.write(begun)
         return Pass.STREAMED
 
     def _read(self, piece: bytes, at: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rejoin.coordinator.service.kafka.binding import listening_socket
+from rejoin.protocol.brokers.listener_address import HIGHEST_PORT
 
 MOST_BROKERS: Final = 1_000
 """Brokers that get a listener. A cluster that names more is not believed."""
@@ -16,7 +17,15 @@ BOOTSTRAP: Final = -1
 """The node id of the listener that clients find first."""
 
 
-class TooManyBrokers(Exception):
+_LONGEST_HOST: Final = 255
+"""Characters of a name in DNS."""
+
+
+class WrongBrokers(Exception):
+    """An answer names brokers that the proxy cannot stand for."""
+
+
+class TooManyBrokers(WrongBrokers):
     """The cluster names more brokers than there can be listeners."""
 
 
@@ -65,7 +74,9 @@ class BrokerTable:
         return [self.first, *self.by_id.values()]
 
     def local(self, node_id: int, host: str, port: int) -> tuple[str, int]:
-        """The host and port at which clients reach this broker. Raises :class:`TooManyBrokers`."""
+        """The host and port at which clients reach this broker. Raises :class:`WrongBrokers`."""
+        if not 0 < port <= HIGHEST_PORT or not 0 < len(host) <= _LONGEST_HOST:
+            raise WrongBrokers(f"broker {node_id} is at {host[:_LONGEST_HOST]!r}, port {port}; expected an address")
         route = self.by_id.get(node_id)
         if route is None:
             route = self._open(node_id, host, port)
@@ -76,14 +87,17 @@ class BrokerTable:
     def _open(self, node_id: int, host: str, port: int) -> BrokerRoute:
         if len(self.by_id) >= MOST_BROKERS:
             raise TooManyBrokers(f"the cluster names more than {MOST_BROKERS:,} brokers")
-        sock = self._socket(node_id)
+        try:
+            sock = self._socket(node_id)
+        except ValueError as problem:
+            raise TooManyBrokers(f"no listener for broker {node_id}: {problem}") from None
         route = self.by_id[node_id] = BrokerRoute(node_id, [(host, port)], sock.getsockname()[1], sock)
         self._listen(route)
         return route
 
     def _socket(self, node_id: int) -> socket.socket:
         wanted = self._first_port + 1 + node_id
-        if self._first_port and wanted < 65_536:
+        if self._first_port and wanted <= HIGHEST_PORT:
             try:
                 return listening_socket(self._host, wanted)
             except ValueError:

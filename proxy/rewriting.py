@@ -1,9 +1,9 @@
 """Answers that name brokers, rewritten so that clients stay on the proxy.
 
-Metadata, FindCoordinator and DescribeCluster name brokers in their bodies; Produce, Fetch, ShareFetch and
-ShareAcknowledge name new leaders in NodeEndpoints (KIP-951, KIP-932). A Fetch passes while it arrives, so its length
-is out before its end is here: its endpoints are replaced by as many bytes. Where ours do not fit there are none, and
-the client asks for Metadata, as it does after the answer of an older broker.
+FindCoordinator and DescribeCluster name brokers in their bodies, as does Metadata (``listeners``); Produce, Fetch,
+ShareFetch and ShareAcknowledge name new leaders in NodeEndpoints (KIP-951, KIP-932). A Fetch passes while it arrives,
+so its length is out before its end is here: its endpoints are replaced by as many bytes. Where ours do not fit there
+are none, and the client asks for Metadata, as it does after the answer of an older broker.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsResponse
 from rejoin.protocol.messages.cluster.describe_cluster import DescribeClusterResponse
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
-from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 from rejoin.protocol.messages.leader_hints import NodeEndpoint
 from rejoin.protocol.registry import (
     API_VERSIONS,
@@ -106,12 +105,6 @@ def _moved(place: Any, node_id: int, addresses: LocalAddresses) -> Any:
     return place.model_copy(update={"host": host, "port": port})
 
 
-def _metadata(response: Any, addresses: LocalAddresses) -> Response:
-    brokers = tuple(_moved(each, each.node_id, addresses) for each in response.brokers)
-    moved: Response = response.model_copy(update={"brokers": brokers})
-    return moved
-
-
 def _find_coordinator(response: Any, addresses: LocalAddresses) -> Response:
     if response.coordinators:
         found = tuple(_moved(each, each.node_id, addresses) for each in response.coordinators)
@@ -130,7 +123,6 @@ def _describe_cluster(response: Any, addresses: LocalAddresses) -> Response:
 
 
 _CHANGES: Final[dict[type, Callable[[Any, LocalAddresses], Response]]] = {
-    MetadataResponse: _metadata,
     FindCoordinatorResponse: _find_coordinator,
     DescribeClusterResponse: _describe_cluster,
 }

@@ -86,6 +86,8 @@ class Counters:
     """Connections that ended since their bytes could not be passed on."""
     unreachable: int = 0
     """Connections that ended since the broker behind them did not accept one."""
+    brokers_refused: int = 0
+    """Answers that named brokers for which there can be no listener: too many, or at no address."""
     handshakes_failed: int = 0
     """TLS handshakes with clients that failed."""
     logins_refused: int = 0

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from rejoin.protocol.wire.errors import SchemaError
-from rejoin.proxy.broker_table import TooManyBrokers
+from rejoin.proxy.broker_table import WrongBrokers
 from rejoin.proxy.frames import FrameSplitter
 
 if TYPE_CHECKING:
@@ -97,7 +97,10 @@ class Side(asyncio.Protocol):
         """Take bytes in."""
         try:
             self.splitter.feed(data)
-        except (ConnectionRefused, SchemaError, TooManyBrokers) as problem:
+        except WrongBrokers as problem:
+            self.relay.proxy.counters.brokers_refused += 1
+            self.relay.end(str(problem))
+        except (ConnectionRefused, SchemaError) as problem:
             self.relay.end(str(problem))
 
     def refuse(self, size: int, beginning: bytes) -> None:

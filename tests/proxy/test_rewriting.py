@@ -11,7 +11,6 @@ from rejoin.protocol.message import Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersion, ApiVersionsResponse
 from rejoin.protocol.messages.cluster.describe_cluster import DescribeClusterBroker, DescribeClusterResponse
 from rejoin.protocol.messages.cluster.find_coordinator import Coordinator, FindCoordinatorResponse, no_coordinator
-from rejoin.protocol.messages.cluster.metadata import MetadataResponse, MetadataResponseBroker
 from rejoin.protocol.messages.leader_hints import NodeEndpoint
 from rejoin.protocol.messages.records.fetch import FetchResponse
 from rejoin.protocol.messages.records.produce import ProduceResponse
@@ -38,10 +37,6 @@ def endpoint(host: str, port: int) -> NodeEndpoint:
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
-        (
-            MetadataResponse(brokers=(MetadataResponseBroker(node_id=1, host="b1", port=9_092, rack="r"),)),
-            MetadataResponse(brokers=(MetadataResponseBroker(node_id=1, host="proxy", port=9_001, rack="r"),)),
-        ),
         (
             FindCoordinatorResponse(node_id=2, host="b2", port=9_092),
             FindCoordinatorResponse(node_id=2, host="proxy", port=9_002),

@@ -427,8 +427,9 @@ MAY_IMPORT = {
         *("coordinator.control.fault_injection", "coordinator.control.errors", "coordinator.core.inputs"),
         *("transcript.steps", "journal.kafka_logs.request_lines"),
     ),
-    # Listeners of a proxy are protected as those of a node.
-    "proxy.listeners": (
+    "proxy.listeners": ("protocol", "proxy"),
+    # They are protected as those of a node.
+    "proxy.listeners.client_login": (
         *("protocol", "proxy", "coordinator.config", "coordinator.service.security.authenticator"),
         "coordinator.service.security.listener_security",
     ),
