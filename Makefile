@@ -152,6 +152,11 @@ fuzz-frames: setup
 	REJOIN_FUZZ_FRAMES=$(EXAMPLES) REJOIN_FUZZ_SEED=$(SEED) $(RUN) -m pytest -s tests/coordinator/service/kafka/test_fuzz_frames.py \
 		tests/coordinator/core/groups/streams/test_changed_requests.py
 
+# Random and changed frames through a proxy, from clients and from a broker that lies; EXAMPLES=20000 connections.
+.PHONY: fuzz-proxy
+fuzz-proxy: setup
+	REJOIN_FUZZ_FRAMES=$(EXAMPLES) REJOIN_FUZZ_SEED=$(SEED) $(RUN) -m pytest -s tests/proxy/hostile/test_fuzz_proxy.py
+
 # Random requests of every version of every API, and what they cost in steps and memory; EXAMPLES=20.
 .PHONY: request-costs
 request-costs: setup

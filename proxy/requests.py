@@ -15,6 +15,8 @@ from rejoin.proxy.side import MOST_HELD_BYTES, MOST_KEPT_BYTES, ConnectionRefuse
 if TYPE_CHECKING:
     from rejoin.proxy.relay import Relay
 
+HALF_CLOSED_SECONDS: Final = 30.0
+"""How long a client that has closed its half has for the answers that it awaits."""
 _LONGEST_HEAD: Final = 65_536
 """Bytes in which the header of a request must be."""
 _LONGEST_REQUEST: Final = 1 << 30
@@ -94,6 +96,8 @@ class ClientSide(Side):
         # A client may close its half and read on; with TLS there is no half.
         assert self.transport is not None, "it is open"
         self.at_eof = True
+        # A client that is gone looks like this, too, and a broker may never answer it.
+        self.relay.proxy.call_later(HALF_CLOSED_SECONDS, self.relay.end)
         return not self.is_over and self.transport.get_extra_info("ssl_object") is None
 
     # --- frames
