@@ -157,6 +157,11 @@ fuzz-frames: setup
 fuzz-proxy: setup
 	REJOIN_FUZZ_FRAMES=$(EXAMPLES) REJOIN_FUZZ_SEED=$(SEED) $(RUN) -m pytest -s tests/proxy/hostile/test_fuzz_proxy.py
 
+# What a Fetch of 100 MB and 2,000 connections cost a proxy in memory, beside a journal on a full disk and SIGTERM.
+.PHONY: proxy-bounds
+proxy-bounds: setup
+	REJOIN_PROXY_FETCH_MB=100 REJOIN_PROXY_CONNECTIONS=2000 $(RUN) -m pytest -s tests/proxy/hostile/test_bounds.py
+
 # Random requests of every version of every API, and what they cost in steps and memory; EXAMPLES=20.
 .PHONY: request-costs
 request-costs: setup
