@@ -27,6 +27,7 @@ SHORT: Final = (
     "kafka.connections",
     "kafka.consuming",
     "kafka.share_groups",
+    "proxy.speed",
     "parked_joins",
     "transactions.markers",
     "transactions.aborted",
@@ -56,7 +57,7 @@ LONG: Final = (
 """Those that take longer. They run when they are named, and with ``--long``."""
 
 
-HAS_QUICK: Final = ("commits", "report.time", "assignors", "kafka.throughput")
+HAS_QUICK: Final = ("commits", "report.time", "assignors", "kafka.throughput", "proxy.speed")
 """Benchmarks whose ``main()`` measures less when it is called with ``quick``."""
 
 

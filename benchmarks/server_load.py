@@ -185,7 +185,10 @@ class LoadResult:
     answer: bytes
 
 
-async def _hammer(port: int, request: bytes, connections: int, seconds: float, server: ServerProcess) -> LoadResult:
+async def hammered(
+    port: int, request: bytes, connections: int, seconds: float, cpu_seconds: Callable[[], float]
+) -> LoadResult:
+    """Put a server under load from the running loop; each connection has one request in flight."""
     loop = asyncio.get_running_loop()
     counted = [0]
     clients: list[_Client] = []
@@ -195,11 +198,11 @@ async def _hammer(port: int, request: bytes, connections: int, seconds: float, s
     with never_asleep():
         await asyncio.sleep(0.2)
         await _counted(counted, connections)
-        count, cpu, began = counted[0], server.cpu_seconds(), time.perf_counter()
+        count, cpu, began = counted[0], cpu_seconds(), time.perf_counter()
         await asyncio.sleep(seconds)
         # Not fewer: answers that were under way at the beginning have cost nothing since then.
         await _counted(counted, count + 2 * connections)
-        answered, used, took = counted[0] - count, server.cpu_seconds() - cpu, time.perf_counter() - began
+        answered, used, took = counted[0] - count, cpu_seconds() - cpu, time.perf_counter() - began
     for client in clients:
         client.transport.abort()
     await asyncio.sleep(0.05)
@@ -215,7 +218,7 @@ async def _counted(counted: list[int], answers: int) -> None:
 def hammer(server: ServerProcess, request: bytes, connections: int = 64, seconds: float = 1.0) -> LoadResult:
     """Put a server under load from this process, on the other core."""
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_hammer(server.port, request, connections, seconds, server))
+        return runner.run(hammered(server.port, request, connections, seconds, server.cpu_seconds))
 
 
 def http_post(path: str, body: bytes, headers: str = "") -> bytes:

@@ -67,11 +67,11 @@ async def _until(answered: list[int], count: int) -> None:
         await asyncio.sleep(0)
 
 
-async def idle_bytes(server: ServerProcess, port: int, count: int) -> float:
-    """The memory that an idle connection holds."""
-    warm, _ = await _connect(port, 50, _API_VERSIONS)
+async def idle_bytes(server: ServerProcess, port: int, count: int, first: bytes = _API_VERSIONS) -> float:
+    """The memory that an idle connection holds, once its ``first`` request is answered."""
+    warm, _ = await _connect(port, 50, first)
     before = server.resident_bytes()
-    peers, _ = await _connect(port, count, _API_VERSIONS)
+    peers, _ = await _connect(port, count, first)
     held = server.resident_bytes() - before
     for peer in (*warm, *peers):
         peer.transport.abort()
