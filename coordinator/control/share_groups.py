@@ -67,6 +67,26 @@ def _count(states: Sequence[ShareStateView], state: RecordState) -> int:
     )
 
 
+def share_not_reached(
+    wanted: ShareGroupCondition, when: str, states: Sequence[ShareStateView], seen: str
+) -> ConditionNotReached:
+    """The error for a share group that is not as wanted. ``when`` is how the wait ended, ``seen`` how the group is."""
+    runs = [
+        f"{each.topic}-{each.partition} {run.first_offset} to {run.last_offset} {run.state}"
+        for each in states
+        for run in each.records
+    ]
+    counts = ((wanted.members, "members"), (wanted.acquired, "acquired"), (wanted.available, "available"))
+    had = ", ".join(f"{count} {word}" for count, word in counts if count is not None) or "members"
+    detail = (
+        f"share group {wanted.group!r} did not have {had} {when}; {seen};"
+        f" in flight: {', '.join(runs[:_MOST_SHOWN]) or 'none'}"
+    )
+    return ConditionNotReached(
+        detail, {"share_partitions": [each.model_dump(mode="json", by_alias=False) for each in states]}
+    )
+
+
 class ShareGroupActions:
     """Reads share-partitions past all requests, waits for them, and ends their locks."""
 
@@ -133,19 +153,7 @@ class ShareGroupActions:
             return states
         view = self._runtime.node.describe_group(wanted.group)
         seen = looks(wanted.group, view, self._clock.now(), self._runtime.node.group_ids()[:_MOST_SHOWN])
-        runs = [
-            f"{each.topic}-{each.partition} {run.first_offset} to {run.last_offset} {run.state}"
-            for each in states
-            for run in each.records
-        ]
-        counts = ((wanted.members, "members"), (wanted.acquired, "acquired"), (wanted.available, "available"))
-        had = ", ".join(f"{count} {word}" for count, word in counts if count is not None) or "members"
-        detail = (
-            f"share group {wanted.group!r} did not have {had} {ended}; {seen};"
-            f" in flight: {', '.join(runs[:_MOST_SHOWN]) or 'none'}"
-        )
-        shown = [each.model_dump(mode="json", by_alias=False) for each in states]
-        raise ConditionNotReached(detail, {"share_partitions": shown})
+        raise share_not_reached(wanted, ended, states, seen)
 
     def _states(self, wanted: ShareGroupCondition) -> list[ShareStateView]:
         states = self._runtime.node.share_states(wanted.group, self._clock.now())

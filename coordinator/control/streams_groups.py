@@ -118,17 +118,14 @@ class StreamsGroupActions:
         """The group, once it is as wanted. Raises :class:`ConditionNotReached`."""
         summarize = self._runtime.node.summarize_group
         ended = await self._waiter.until(
-            lambda: wanted.is_met_by(_streams_group(wanted.group, summarize(wanted.group))), wanted.timeout_ms
+            lambda: wanted.is_met_by(as_streams_group(wanted.group, summarize(wanted.group))), wanted.timeout_ms
         )
         view = self._view(wanted.group)
         if not ended:
             assert view is not None, "only a group that exists meets conditions"
             return view
         known = self._runtime.node.group_ids()[:_MOST_SHOWN]
-        seen = looks(wanted.group, view, self._clock.now(), known)
-        detail = f"streams group {wanted.group!r} did not have {wanted.unmet()} {ended}; {seen}{_described(view)}"
-        shown = None if view is None else view.model_dump(mode="json", by_alias=False)
-        raise ConditionNotReached(detail, {"group": shown})
+        raise streams_not_reached(wanted, ended, view, looks(wanted.group, view, self._clock.now(), known))
 
     async def shut_down(self, wanted: ShutdownRequest) -> StreamsGroupView:
         """Ask for the end of the application: answers to members say so until the group is empty."""
@@ -157,13 +154,23 @@ class StreamsGroupActions:
         return after
 
     def _view(self, group_id: str) -> StreamsGroupView | None:
-        return _streams_group(group_id, self._runtime.node.describe_group(group_id))
+        return as_streams_group(group_id, self._runtime.node.describe_group(group_id))
 
 
-def _streams_group(group_id: str, view: GroupView | None) -> StreamsGroupView | None:
+def as_streams_group(group_id: str, view: GroupView | None) -> StreamsGroupView | None:
+    """A group that is a streams group, or none. Raises :class:`NotPossible` for one of another kind."""
     if view is None or isinstance(view, StreamsGroupView):
         return view
     raise NotPossible("not-streams", f"group {group_id!r} is no streams group{_kind(view)}")
+
+
+def streams_not_reached(
+    wanted: StreamsGroupCondition, when: str, view: StreamsGroupView | None, seen: str
+) -> ConditionNotReached:
+    """The error for a streams group that is not as wanted: how the wait ended, and how the group is then."""
+    detail = f"streams group {wanted.group!r} did not have {wanted.unmet()} {when}; {seen}{_described(view)}"
+    shown = None if view is None else view.model_dump(mode="json", by_alias=False)
+    return ConditionNotReached(detail, {"group": shown})
 
 
 def _ids(view: StreamsGroupView) -> set[str]:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, get_args, get_origin
+from collections.abc import Collection, Iterable
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic_core import PydanticUndefined
 
-from rejoin.journal.events.base import Event, PartitionsByTopic
-from rejoin.journal.events.coordinator import Cause, Ownership
+from rejoin.journal.events.base import Event
 from rejoin.journal.recording.event_recorder import EventRecorder
 from rejoin.pipeline.drawn.drawn_event import DrawnEvent
 from rejoin.pipeline.drawn.lanes import with_lanes
+from rejoin.pipeline.drawn.row_events import event_of
 from rejoin.pipeline.event_fields import CAUSE, COLUMN_OF, EVENT_CLASSES
 
 _ALWAYS: Final = ("run_id", "source", "node", "seq", "at_ms", "group_id")
@@ -55,49 +54,3 @@ def _columns_of(event: type[Event]) -> Iterable[str]:
         yield COLUMN_OF.get(field, field)
         if field == CAUSE:
             yield from ("cause_member_id", "cause_group_instance_id", "client_reason")
-
-
-def event_of(event: type[Event], row: Mapping[str, Any]) -> Event:
-    """The event of a row. What the row does not say is empty, or what the event takes it for by default."""
-    values: dict[str, Any] = {}
-    for name, info in event.model_fields.items():
-        value = row.get(COLUMN_OF.get(name, name))
-        if info.annotation is Cause or Cause in get_args(info.annotation):
-            value = _cause(row)
-        elif value is None:
-            value = _nothing(info.annotation) if info.default is PydanticUndefined else info.default
-        elif info.annotation == PartitionsByTopic:
-            value = _partitions(value)
-        elif info.annotation == Ownership:
-            value = _ownership(value)
-        values[name] = value
-    return event.model_construct(None, **values)
-
-
-def _cause(row: Mapping[str, Any]) -> Cause:
-    values: dict[str, Any] = {
-        "cause": row.get(CAUSE) or "unknown",
-        "member_id": row.get("cause_member_id"),
-        "group_instance_id": row.get("cause_group_instance_id"),
-        "client_reason": row.get("client_reason"),
-    }
-    return Cause.model_construct(None, **values)
-
-
-def _nothing(annotation: Any) -> Any:
-    kind = get_origin(annotation) or annotation
-    return {list: list, dict: dict, int: int, str: str, bool: bool}.get(kind, lambda: None)()
-
-
-def _partitions(listed: Iterable[Mapping[str, Any]]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for each in listed:
-        topics.setdefault(each["topic"], []).append(each["partition"])
-    return topics
-
-
-def _ownership(listed: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[int]]]:
-    members: dict[str, list[Mapping[str, Any]]] = {}
-    for each in listed:
-        members.setdefault(each["member_id"], []).append(each)
-    return {member_id: _partitions(mine) for member_id, mine in members.items()}

@@ -16,6 +16,7 @@ from rejoin.coordinator.core.inputs import Broker, Millis, Received
 from rejoin.coordinator.core.views import GroupView
 from rejoin.protocol.request_contents.traits import traits_of
 from rejoin.proxy.control.groups import ClusterGroups
+from rejoin.proxy.control.other_groups import ShareGroupsOfCluster, StreamsGroupsOfCluster
 from rejoin.proxy.control.recording import ExchangeRecorder
 from rejoin.proxy.faults import ProxyFaults
 from rejoin.transcript.steps import StepRecorder
@@ -115,7 +116,9 @@ class ProxyControl(FaultActions):
         self.groups = ClusterGroups(servers, options.upstream, self.recording)
         self.clock_driver = NotOnCluster("real-clock", NO_CLOCK)
         state = NotOnCluster("real-cluster", NO_STATE)
-        self.actions = self.access = self.records = self.share_groups = self.streams_groups = state
+        self.share_groups = ShareGroupsOfCluster(self.groups)
+        self.streams_groups = StreamsGroupsOfCluster(self.groups)
+        self.actions = self.access = self.records = state
         self.broker_actions = NotOnCluster("real-cluster", NO_BROKERS)
         self._proxy: Proxy | None = None
 

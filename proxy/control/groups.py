@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import Any, Final, TypeVar, cast
 
@@ -20,38 +20,32 @@ from rejoin.coordinator.control.waiting import (
     not_committed,
     not_reached,
 )
-from rejoin.coordinator.core.views import ConsumerGroupView, ConsumerMemberView, GroupView, MemberView, OffsetView
-from rejoin.protocol.embedded.consumer_protocol import decode_assignment
+from rejoin.coordinator.core.views import ConsumerGroupView, GroupView, MemberView, OffsetView
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
-from rejoin.protocol.messages.groups.describe_groups import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
+from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from rejoin.protocol.messages.share.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from rejoin.protocol.messages.streams.streams_group_describe import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
+from rejoin.proxy.control.descriptions import UNKNOWN, classic_view, share_view, streams_view, view_with_epochs
 from rejoin.proxy.control.recording import ExchangeRecorder
 
 T = TypeVar("T")
 
 POLL_SECONDS: Final = 0.1
 """How often the cluster is asked."""
-_LONGEST_ASK_MS: Final = 5_000
-UNKNOWN: Final = -1
-"""A number that the answers do not have."""
+ASK_MS: Final = 5_000
+"""How long the cluster has to answer a question."""
 
-_OTHER_KINDS: Final[tuple[tuple[type[Any], type[Any]], ...]] = (
-    (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
-    (ShareGroupDescribeRequest, ShareGroupDescribeResponse),
-    (StreamsGroupDescribeRequest, StreamsGroupDescribeResponse),
+_OTHER_KINDS: Final[tuple[tuple[type[Any], type[Any], Callable[[Any], GroupView]], ...]] = (
+    (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, view_with_epochs),
+    (ShareGroupDescribeRequest, ShareGroupDescribeResponse, share_view),
+    (StreamsGroupDescribeRequest, StreamsGroupDescribeResponse, streams_view),
 )
 _OF_ANOTHER_KIND: Final = frozenset(
     {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_REQUEST}
@@ -68,15 +62,15 @@ class GroupReader(Admin):
             response = await self._ask(DescribeGroupsRequest(groups=(group_id,)), DescribeGroupsResponse, to=to)
             described = response.groups[0]
             if described.error_code is not ErrorCode.GROUP_ID_NOT_FOUND and described.group_state != "Dead":
-                return described.error_code, _classic(described)
-            for request, kind in _OTHER_KINDS:
+                return described.error_code, classic_view(described)
+            for request, kind, view_of in _OTHER_KINDS:
                 asked = request(group_ids=(group_id,), include_authorized_operations=False)
                 try:
                     other = (await self._ask(asked, kind, to=to)).groups[0]
                 except UnsupportedVersionError:
                     continue
                 if other.error_code not in _OF_ANOTHER_KIND and other.group_state != "Dead":
-                    return other.error_code, _with_epochs(other)
+                    return other.error_code, view_of(other)
             return ErrorCode.NONE, None
 
         return await self._at_coordinator(group_id, ask)
@@ -86,16 +80,16 @@ class ClusterGroups:
     """Waits for groups of a cluster. Generations of classic groups are those that clients have got, as are waits."""
 
     def __init__(self, servers: Sequence[str], security: Security, recording: ExchangeRecorder) -> None:
-        self._transport = KafkaTransport(servers, security=security)
+        self.transport = KafkaTransport(servers, security=security)
         self._recording = recording
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._transport.close()
+        await self.transport.close()
 
-    async def describe(self, group_id: str, timeout_ms: int = _LONGEST_ASK_MS) -> GroupView | None:
+    async def describe(self, group_id: str, timeout_ms: int = ASK_MS) -> GroupView | None:
         """The group as its coordinator shows it, or none. Raises KafkaError."""
-        view = await GroupReader(self._transport, timeout_ms).view(group_id)
+        view = await GroupReader(self.transport, timeout_ms).view(group_id)
         if view is None or isinstance(view, ConsumerGroupView):
             return view
         generation = self._recording.generations.get(group_id, UNKNOWN)
@@ -122,14 +116,14 @@ class ClusterGroups:
         async def read(timeout_ms: int) -> GroupView | None:
             return await self.describe(wanted.group, timeout_ms)
 
-        view, ended, problem = await _polled(read, wanted.is_met_by, wanted.timeout_ms)
+        view, ended, problem = await polled(read, wanted.is_met_by, wanted.timeout_ms)
         if ended:
             raise not_reached(wanted, ended, view, problem or looks(wanted.group, view, UNKNOWN))
         return view
 
-    async def committed(self, group_id: str, timeout_ms: int = _LONGEST_ASK_MS) -> list[OffsetView]:
+    async def committed(self, group_id: str, timeout_ms: int = ASK_MS) -> list[OffsetView]:
         """The committed offsets of a group. Raises KafkaError."""
-        found = await Admin(self._transport, timeout_ms).committed_with_epochs(group_id)
+        found = await Admin(self.transport, timeout_ms).committed_with_epochs(group_id)
         return [
             OffsetView(
                 topic=key.topic,
@@ -155,13 +149,13 @@ class ClusterGroups:
         def are_met(offsets: list[OffsetView] | None) -> bool:
             return not missing(wanted, offsets or ())
 
-        found, ended, problem = await _polled(read, are_met, wanted.timeout_ms)
+        found, ended, problem = await polled(read, are_met, wanted.timeout_ms)
         if ended:
             raise not_committed(wanted, ended, found or (), f"; {problem}" if problem else "")
         return found or []
 
 
-async def _polled(
+async def polled(
     read: Callable[[int], Awaitable[T]], is_met: Callable[[T], bool], timeout_ms: int
 ) -> tuple[T | None, str, str]:
     """The value read once it is as wanted; or else the last one, how the wait ended, and why nothing newer is known."""
@@ -183,110 +177,3 @@ async def _polled(
         if monotonic() + POLL_SECONDS > until:
             return found, f"within {timeout_ms} ms", problem
         await asyncio.sleep(POLL_SECONDS)
-
-
-def _classic(described: DescribedGroup) -> GroupView:
-    members = [
-        MemberView(
-            **_member(member, member.group_instance_id),
-            protocols=[described.protocol_data] if described.protocol_data else [],
-            topics=None,
-            assignment=_assignment(member),
-        )
-        for member in described.members
-    ]
-    return GroupView(
-        **_group(described, members),
-        generation=UNKNOWN,
-        protocol_type=described.protocol_type or None,
-        protocol=described.protocol_data or None,
-    )
-
-
-def _with_epochs(described: Any) -> ConsumerGroupView:
-    """A group of one of the newer protocols; tasks of streams groups are partitions by subtopology."""
-    members = [
-        ConsumerMemberView(
-            **_member(member, getattr(member, "instance_id", None)),
-            protocols=[],
-            topics=list(getattr(member, "subscribed_topic_names", ())),
-            assignment=_partitions(member.assignment),
-            member_epoch=member.member_epoch,
-            previous_member_epoch=UNKNOWN,
-            member_state="",
-            pending_revocation={},
-            target=_partitions(getattr(member, "target_assignment", None)),
-            subscribed_regex=getattr(member, "subscribed_topic_regex", None),
-            is_classic=getattr(member, "member_type", UNKNOWN) == 0 or getattr(member, "is_classic", False),
-        )
-        for member in described.members
-    ]
-    return ConsumerGroupView(
-        **_group(described, members),
-        generation=described.group_epoch,
-        protocol_type=None,
-        protocol=getattr(described, "assignor_name", None),
-        group_epoch=described.group_epoch,
-        assignment_epoch=described.assignment_epoch,
-    )
-
-
-def _member(described: Any, instance: str | None) -> dict[str, Any]:
-    return {
-        "member_id": described.member_id,
-        "group_instance_id": instance,
-        "client_id": described.client_id,
-        "client_host": described.client_host,
-        "session_timeout_ms": UNKNOWN,
-        "rebalance_timeout_ms": UNKNOWN,
-        "is_leader": False,
-        "is_new": False,
-        "awaiting_join": False,
-        "awaiting_sync": False,
-        "session_expires_at": None,
-    }
-
-
-def _group(described: Any, members: Sequence[MemberView]) -> dict[str, Any]:
-    return {
-        "group_id": described.group_id,
-        "partition": UNKNOWN,
-        "state": described.group_state,
-        "previous_state": "",
-        "state_since": UNKNOWN,
-        "leader": None,
-        "members": list(members),
-        "pending_members": [],
-        "pending_sync": [],
-        "subscribed_topics": None,
-        "new_member_added": False,
-        "rebalance_cause": None,
-        "rebalances": UNKNOWN,
-        "deadlines": {},
-    }
-
-
-def _assignment(member: DescribedGroupMember) -> dict[str, list[int]] | None:
-    if not member.member_assignment:
-        return {}
-    try:
-        found = decode_assignment(member.member_assignment).partitions
-    except ValueError:
-        return None
-    return _by_name((each.topic, each.partition) for each in found)
-
-
-def _partitions(assignment: Any) -> dict[str, list[int]]:
-    if assignment is None:
-        return {}
-    tasks = getattr(assignment, "active_tasks", None)
-    if tasks is not None:
-        return {each.subtopology_id: list(each.partitions) for each in tasks}
-    return {each.topic_name: list(each.partitions) for each in assignment.topic_partitions}
-
-
-def _by_name(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        found.setdefault(topic, []).append(partition)
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -16,13 +17,29 @@ from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.messages.share.share_group_heartbeat import ShareGroupHeartbeatRequest
+from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from rejoin.proxy.control.control import ProxyControl
 from rejoin.proxy.control.http import ControlListener
 from rejoin.proxy.control.running import started
 from rejoin.proxy.service import Proxy, ProxyOptions
+from tests.proxy.test_other_groups import TOPOLOGY
 from tests.proxy.wire import FrameClient
 
 AT_ONCE = {"group.initial.rebalance.delay.ms": 0}
+STREAMS = {
+    "groupId": "words",
+    "memberId": "b" * 22,
+    "memberEpoch": 0,
+    "endpointInformationEpoch": -1,
+    "topology": TOPOLOGY,
+    "processId": "p-1",
+    "rebalanceTimeoutMs": 60_000,
+    "activeTasks": [],
+    "standbyTasks": [],
+    "warmupTasks": [],
+    "clientTags": [],
+}
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
@@ -149,6 +166,39 @@ async def test_a_group_is_waited_for_as_the_cluster_has_it() -> None:
         )
         status, answer = await stand.ask("POST", "/groups/wait", {"group": "none", "state": "Dead"})
         assert (status, answer) == (200, {"group": None})
+
+
+async def test_share_and_streams_groups_are_those_that_the_cluster_describes() -> None:
+    async with controlled() as stand:
+        client = await stand.client()
+        share = ShareGroupHeartbeatRequest(
+            group_id="jobs", member_id="a" * 22, member_epoch=0, subscribed_topic_names=("orders",)
+        )
+        assert (await client.ask(share)).error_code is ErrorCode.NONE
+        wanted = {"group": "jobs", "members": 1, "timeout_ms": 5_000}
+        status, answer = await stand.ask("POST", "/share-groups/wait", wanted)
+        assert status == 200, answer
+        status, answer = await stand.ask("POST", "/share-groups/wait", {**wanted, "members": 2, "timeout_ms": 1})
+        assert (status, "did not have 2 members within 1 ms; it is Stable" in answer["detail"]) == (409, True), answer
+        status, answer = await stand.ask("POST", "/share-groups/wait", {**wanted, "acquired": 1})
+        assert (status, answer["type"]) == (409, "urn:rejoin:problem:real-cluster")
+        assert "answers no request for them" in answer["detail"]
+        streams = StreamsGroupHeartbeatRequest.parse(json.dumps(STREAMS), 1)
+        assert (await client.ask(streams)).error_code is ErrorCode.NONE
+        wanted = {"group": "words", "members": 1, "epoch": 1, "timeout_ms": 5_000}
+        status, answer = await stand.ask("POST", "/streams-groups/wait", wanted)
+        assert status == 200, answer
+        group = answer["group"]
+        assert [(each["process_id"], each["client_id"]) for each in group["members"]] == [("p-1", "c")]
+        assert [each["source_topics"] for each in group["subtopologies"]] == [["orders"]]
+        assert (await stand.ask("GET", "/streams-groups/state?group=words"))[1]["group"]["group_epoch"] >= 1
+        status, answer = await stand.ask("GET", "/streams-groups/state?group=jobs")
+        assert (status, answer["type"]) == (409, "urn:rejoin:problem:not-streams")
+        for path, body in (
+            ("/streams-groups/shut-down", {"group": "words"}),
+            ("/share-groups/expire-lock", {"group": "jobs", "topic": "orders", "partition": 0, "offset": 1}),
+        ):
+            assert (await stand.ask("POST", path, body))[0] == 409
 
 
 async def test_a_rule_that_observes_counts_and_changes_nothing() -> None:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from inspect import isawaitable
+from typing import Any, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel
 
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.fault_injection.bodies import Body
+
+T = TypeVar("T")
+
+
+async def awaited(found: T) -> T:
+    """An answer, once it is there: in front of a real cluster the question takes time."""
+    return cast(T, await found if isawaitable(found) else found)
 
 
 class NoFields(Body):

@@ -11,12 +11,12 @@ from rejoin.coordinator.service.http.control_api.answers import (
     ShareStateAnswer,
     ShareStatesAnswer,
 )
-from rejoin.coordinator.service.http.control_api.operation import ControlOperation
+from rejoin.coordinator.service.http.control_api.operation import ControlOperation, awaited
 from rejoin.coordinator.service.http.server import CONTROL
 
 
-def _state(control: Control, which: SharePartitionQuery, _: str) -> dict[str, Any]:
-    found = control.share_groups.state(which)
+async def _state(control: Control, which: SharePartitionQuery, _: str) -> dict[str, Any]:
+    found = await awaited(control.share_groups.state(which))
     return {"share_partition": None if found is None else found.model_dump(mode="json", by_alias=False)}
 
 

@@ -8,7 +8,7 @@ from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.control.streams_groups import ShutdownRequest, StreamsGroupCondition, StreamsGroupQuery
 from rejoin.coordinator.core.views import StreamsGroupView
 from rejoin.coordinator.service.http.control_api.answers import StreamsGroupAnswer
-from rejoin.coordinator.service.http.control_api.operation import ControlOperation
+from rejoin.coordinator.service.http.control_api.operation import ControlOperation, awaited
 from rejoin.coordinator.service.http.server import CONTROL
 
 
@@ -16,8 +16,8 @@ def _shown(view: StreamsGroupView | None) -> dict[str, Any]:
     return {"group": None if view is None else view.model_dump(mode="json", by_alias=False)}
 
 
-def _state(control: Control, which: StreamsGroupQuery, _: str) -> dict[str, Any]:
-    return _shown(control.streams_groups.state(which))
+async def _state(control: Control, which: StreamsGroupQuery, _: str) -> dict[str, Any]:
+    return _shown(await awaited(control.streams_groups.state(which)))
 
 
 async def _wait(control: Control, wanted: StreamsGroupCondition, _: str) -> dict[str, Any]:

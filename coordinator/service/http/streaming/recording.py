@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, Protocol
 
 import orjson
 from aiohttp import web
 
-from rejoin.coordinator.service.driver import Runtime
-from rejoin.coordinator.service.feed import RowsNotRetained
+from rejoin.coordinator.core.views import ShareStateView
+from rejoin.coordinator.service.feed import Feed, RowsNotRetained
 from rejoin.coordinator.service.http.problems import Problem
 from rejoin.coordinator.service.http.streaming.streams import open_stream
-from rejoin.coordinator.service.publisher import Publisher
+from rejoin.journal.envelope import JournalRow
 
 ASSETS: Final = "rejoin.pages.laboratory"
 MOST_GROUPS: Final = 1_000
@@ -26,14 +28,42 @@ _IDLE_S: Final = 1.0
 _STALLED_S: Final = 10.0
 
 
+class DrawnGroups(Protocol):
+    """The groups of a page, and the time by which they live."""
+
+    def now(self) -> int:
+        """The time, ms since 1970."""
+
+    def group_ids(self) -> Sequence[str]:
+        """The groups that there are."""
+
+    def share_states(self, group_id: str) -> Sequence[ShareStateView]:
+        """The share-partitions of a group that are known, as they are now."""
+
+
 class RecordingViews:
     """Serves the page, its files and its rows. ``origin_ms`` is where time begins on the page."""
 
-    def __init__(self, runtime: Runtime, publisher: Publisher, origin_ms: int, *, has_control: bool) -> None:
-        self._runtime = runtime
-        self._publisher = publisher
+    def __init__(
+        self,
+        groups: DrawnGroups,
+        feed: Feed,
+        origin_ms: int,
+        *,
+        title: str,
+        control: bool | Sequence[str],
+        read: Callable[[bytes], JournalRow] | None = None,
+    ) -> None:
+        """``control`` are the paths of the control API that the page may use, true for all.
+
+        ``read`` reads a row of the feed; rows are those of a journal where it is not given.
+        """
+        self._groups = groups
+        self._feed = feed
         self._origin = origin_ms
-        self._has_control = has_control
+        self._title = title
+        self._control = control
+        self._read = read
 
     def page(self) -> web.Response:
         """The page."""
@@ -58,33 +88,33 @@ class RecordingViews:
 
     def start(self) -> web.Response:
         """The first state of the page."""
-        groups = sorted(self._runtime.node.group_ids())[:MOST_GROUPS]
+        groups = sorted(self._groups.group_ids())[:MOST_GROUPS]
         head = {
             "recorded": True,
             "live": True,
-            "title": "Groups on this node, live",
+            "title": self._title,
             "origin": self._origin,
             "groups": groups,
-            "control": self._has_control,
+            "control": self._control,
         }
         return web.Response(body=orjson.dumps(head), content_type="application/json")
 
     def shares(self, group_id: str) -> web.Response:
-        """The share-partitions of a group that this node leads, as they are now."""
-        found = self._runtime.node.share_states(group_id, self._runtime.clock.now())
+        """The share-partitions of a group that are known, as they are now."""
+        found = self._groups.share_states(group_id)
         body = orjson.dumps([each.model_dump(mode="json", by_alias=True) for each in found])
         return web.Response(body=body, content_type="application/json")
 
     async def stream(self, request: web.BaseRequest, group_id: str) -> web.StreamResponse:
         """The recording of a group as lines of JSON: kept events first, then new ones as they come."""
-        with open_stream(self._publisher.feed):
+        with open_stream(self._feed):
             return await self._stream(request, group_id)
 
     async def _stream(self, request: web.BaseRequest, group_id: str) -> web.StreamResponse:
         # Most services never show the page.
         from rejoin.journal.recording.group_recording import GroupRecording  # noqa: PLC0415
 
-        recording, feed = GroupRecording(group_id, self._origin), self._publisher.feed
+        recording, feed = GroupRecording(group_id, self._origin), self._feed
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"})
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -92,7 +122,7 @@ class RecordingViews:
         with suppress(TimeoutError, RowsNotRetained):
             while True:
                 after = await self._take(recording, after, group_id)
-                piece = orjson.dumps(recording.take(self._runtime.clock.now())) + b"\n"
+                piece = orjson.dumps(recording.take(self._groups.now())) + b"\n"
                 async with asyncio.timeout(_STALLED_S):
                     await response.write(piece)
                 if feed.closed:
@@ -110,11 +140,19 @@ class RecordingViews:
         """Take all rows behind a number; the number of the last. Requests are served in between."""
         from rejoin.journal.recording.group_recording import SCHEMA  # noqa: PLC0415
 
-        feed = self._publisher.feed
+        feed, read = self._feed, self._read or SCHEMA.read
         while after < feed.head:
             entries, after = feed.range(after, _ROWS_AT_ONCE)
             for entry in entries:
                 if entry.name in SCHEMA.events and entry.group_id in (None, group_id):
-                    recording.add(SCHEMA.read(entry.text))
+                    recording.add(read(entry.text))
             await asyncio.sleep(0)
         return after
+
+
+@lru_cache(maxsize=1)
+def live_page() -> str:
+    """The page with all groups and events as text."""
+    from rejoin import pages  # noqa: PLC0415 (the template engine is imported on the first request)
+
+    return pages.render("rejoin.coordinator.service.pages", "live.html")

@@ -179,7 +179,7 @@ async def test_a_listener_that_asks_for_what_is_gone_is_answered_so(node: Harnes
 
 
 async def test_a_listener_that_does_not_read_is_cut_off(node: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rejoin.coordinator.service.http.views._STALLED_SECONDS", 0.2)
+    monkeypatch.setattr("rejoin.coordinator.service.http.streaming.event_views._STALLED_SECONDS", 0.2)
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port, limit=1_024)
     writer.write(b"GET /events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")
