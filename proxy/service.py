@@ -93,6 +93,17 @@ class Counters:
     logins_refused: int = 0
     """Logins of clients that the proxy itself refused."""
 
+    def totals(self) -> dict[str, Any]:
+        """Every count by its name; requests whose form is not known by ``KEY:VERSION``."""
+        return {
+            "connections": self.connections,
+            "requests": self.requests.total(),
+            "unknown": {f"{key}:{version}": count for (key, version), count in sorted(self.unknown.items())},
+            "not_looked_at": self.not_looked_at,
+            "refused": self.refused,
+            "unreachable": self.unreachable,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ProxyOptions:

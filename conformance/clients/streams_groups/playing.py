@@ -30,7 +30,10 @@ class StreamsPlay:
 
 
 async def played(broker: str, jars: str, lives: Iterable[str]) -> StreamsPlay:
-    """Play lives on a broker of its own, ``kafka`` or ``rejoin``. Logs of failed lives stay in out/clients."""
+    """Play lives on a broker of its own: ``kafka``, ``rejoin`` or ``proxied``.
+
+    Logs of failed lives stay in out/clients.
+    """
     outcome = StreamsPlay(broker)
 
     async def play(name: str, step: Step) -> None:

@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from conformance.clients.node import running
 from conformance.kafka.broker import HOST, Cluster
 from conformance.members.proxy import Proxy
+from conformance.proxied.stand import ProxyProcess
 from rejoin.conform.judged_broker import JudgedBroker, look
 from rejoin.conform.player.connection import BrokerAccess
 from rejoin.conform.player.messages import Json
@@ -62,15 +63,12 @@ class StreamsStage:
     folder: Path
     restart: Restart
     """Stops the broker and starts it again, with all that it has on disk."""
+    address: str
+    """Where applications begin."""
     defects: list[str] = field(default_factory=list)
     """Lines of the log of Rejoin that no client should cause; there once it was stopped."""
     written: dict[str, int] = field(default_factory=dict)
     """Lines written so far, by topic."""
-
-    @property
-    def address(self) -> str:
-        """Where applications begin."""
-        return f"{HOST}:{self.proxy.port}"
 
     async def ask(self, api: str, body: Json) -> Json:
         """The answer in the newest version that both sides speak."""
@@ -206,12 +204,15 @@ def _counts(address: str, topic: str) -> dict[str, list[int]]:
 
 @asynccontextmanager
 async def streams_stage(name: str, jars: str, folder: Path) -> AsyncIterator[StreamsStage]:
-    """A broker, ``kafka`` or ``rejoin``, behind a proxy to which it sends clients."""
+    """A broker behind a proxy to which it sends clients: ``kafka``, ``rejoin``, or ``proxied``.
+
+    The last is Kafka again, and before the proxy that keeps the requests ``rejoin proxy`` stands.
+    """
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(Proxy(0))
         defects: list[str] = []
         restart: Restart
-        if name == "kafka":
+        if name != "rejoin":
             cluster = Cluster(jars, 1, SETTINGS, advertised={1: proxy.port})
             await stack.enter_async_context(cluster)
             proxy.port_of_broker = cluster.ports[1]
@@ -222,7 +223,13 @@ async def streams_stage(name: str, jars: str, folder: Path) -> AsyncIterator[Str
             restart = rejoin.restart
         broker = await look((HOST, proxy.port), BrokerAccess())
         await broker.warm_up("warm-up-")
-        yield StreamsStage(proxy, broker, folder, restart, defects)
+        address = f"{HOST}:{proxy.port}"
+        if name == "proxied":
+            before = await stack.enter_async_context(ProxyProcess(address, folder, logs_in=False))
+            stack.callback(lambda: defects.extend(before.defects()))
+            stack.push_async_callback(before.stop)
+            address = before.bootstrap_servers
+        yield StreamsStage(proxy, broker, folder, restart, address, defects)
 
 
 async def _restart_kafka(cluster: Cluster) -> None:

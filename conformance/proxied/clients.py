@@ -1,0 +1,103 @@
+"""Clients on a real Kafka, directly and through ``rejoin proxy``: ``python -m conformance.proxied.clients [PLAY ...]``.
+
+Each play is what a client goes through in ``make clients``, on a broker of its own each time. A step has to end through
+the proxy as it does without it. Results and the table of docs/proxy.md are written as they come.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from conformance.clients import consumer_groups, share_groups, tools
+from conformance.clients.programs import CLIENTS
+from conformance.clients.step_table import play
+from conformance.clients.streams_groups.lives import LIVES
+from conformance.clients.streams_groups.playing import played
+from conformance.kafka.broker import class_path, kafka_version
+from conformance.proxied.results import ProxiedResult, keep
+from conformance.proxied.stand import ProxiedKafka
+
+SECONDS: Final = 900.0
+STREAMS: Final = "Kafka Streams"
+
+
+@dataclass(frozen=True)
+class ClientPlay:
+    """What a client goes through: its steps with their problems, on a broker with these settings."""
+
+    name: str
+    version: str
+    steps: Callable[[str], Iterable[tuple[str, str]]]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def _program(command: Callable[[], list[str]], servers: str) -> Iterable[tuple[str, str]]:
+    lines = play([*command(), servers], SECONDS)
+    return ((line["step"], line["problem"]) for line in lines if "step" in line)
+
+
+def _texts(settings: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in settings.items()}
+
+
+def _plays() -> dict[str, ClientPlay]:
+    """Every play by its name, but for the applications of Kafka Streams."""
+    versions = {client.name: client.version for client in CLIENTS}
+    found = [ClientPlay(client.name, client.version, partial(_program, client.life)) for client in CLIENTS]
+    found.append(ClientPlay(tools.NAME, tools.VERSION, tools.run_steps))
+    for kind, module in (("consumer groups", consumer_groups), ("share groups", share_groups)):
+        found += [
+            ClientPlay(f"{name}, {kind}", versions[name], partial(_program, command), _texts(module.SETTINGS))
+            for name, command in module.PROGRAMS.items()
+        ]
+    return {each.name: each for each in found}
+
+
+PLAYS: Final = _plays()
+
+
+async def _directly_and_behind(each: ClientPlay, jars: str) -> ProxiedResult:
+    async with ProxiedKafka(jars, settings=each.settings) as kafka:
+        direct = dict(await asyncio.to_thread(lambda: list(each.steps(kafka.direct))))
+    async with ProxiedKafka(jars, settings=each.settings) as kafka:
+        proxied = dict(await asyncio.to_thread(lambda: list(each.steps(kafka.proxy.bootstrap_servers))))
+        defects = await kafka.defects()
+        print(f"{each.name}: {kafka.proxy.counts()}", flush=True)
+    return ProxiedResult(each.name, each.version, direct, proxied, defects)
+
+
+async def _streams(jars: str) -> ProxiedResult:
+    direct = await played("kafka", jars, LIVES)
+    proxied = await played("proxied", jars, LIVES)
+    return ProxiedResult(STREAMS, kafka_version(), direct.problems, proxied.problems, proxied.defects)
+
+
+async def run(names: list[str]) -> int:
+    """Play, print and keep the results; 1 where the proxy made a difference."""
+    jars = await class_path()
+    differing = 0
+    for name in names:
+        result = await (_streams(jars) if name == STREAMS else _directly_and_behind(PLAYS[name], jars))
+        for line in result.lines():
+            print(f"{name} {result.version}  {line}", flush=True)
+        keep(result)
+        differing += not result.is_alike
+    return 1 if differing else 0
+
+
+def main() -> int:
+    """The command line."""
+    known = [*PLAYS, STREAMS]
+    parser = argparse.ArgumentParser(prog="python -m conformance.proxied.clients", description=__doc__)
+    parser.add_argument("play", nargs="*", choices=[*known, []], metavar="PLAY", help=f"of {'; '.join(known)}; or all")
+    return asyncio.run(run(parser.parse_args().play or known))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

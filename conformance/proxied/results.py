@@ -1,0 +1,85 @@
+"""Results of programs directly on Kafka and behind the proxy: lines of a file, and a table in docs/proxy.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from conformance.clients.results import ROOT
+
+RESULTS: Final = Path(__file__).parent / "results.jsonl"
+DOCUMENT: Final = ROOT / "docs" / "proxy.md"
+BEGIN: Final = "<!-- written by make clients-proxied -->\n"
+END: Final = "<!-- end of what make clients-proxied writes -->\n"
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+@dataclass(frozen=True)
+class ProxiedResult:
+    """Steps of a program with their problems, which are empty where they passed: directly, and behind the proxy."""
+
+    name: str
+    version: str
+    directly: dict[str, str]
+    behind: dict[str, str]
+    defects: list[str] = field(default_factory=list)
+    """What the proxy, its journal or a broker had to say that it should not."""
+    numbers: list[dict[str, int]] = field(default_factory=list)
+    """What was counted, directly and behind the proxy."""
+    day: str = field(default_factory=_today)
+
+    def _differing(self) -> list[str]:
+        steps = dict.fromkeys((*self.directly, *self.behind))
+        return [step for step in steps if bool(self.directly.get(step, "–")) != bool(self.behind.get(step, "–"))]
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether each step ended in the same way, and nothing was wrong besides."""
+        return not self._differing() and not self.defects
+
+    def lines(self) -> Iterator[str]:
+        """What there is to say of it, a line for each step that is not alike or did not pass."""
+        yield f"{_passed(self.directly)} directly, {_passed(self.behind)} behind the proxy"
+        for step in dict.fromkeys((*self.directly, *self.behind)):
+            without, through = self.directly.get(step, "not played"), self.behind.get(step, "not played")
+            if without or through:
+                yield f"{step}: directly {without or 'passed'}; behind the proxy {through or 'passed'}"
+        yield from (f"defect: {each}" for each in self.defects)
+
+
+def _passed(steps: dict[str, str]) -> str:
+    return f"{sum(not problem for problem in steps.values())} of {len(steps)}"
+
+
+def read() -> list[ProxiedResult]:
+    """All results, by name."""
+    return [ProxiedResult(**json.loads(line)) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def keep(result: ProxiedResult) -> None:
+    """Put a result in the place of the last one of its name, and write the table anew."""
+    kept = sorted([*(each for each in read() if each.name != result.name), result], key=lambda each: each.name.lower())
+    RESULTS.write_text("".join(f"{json.dumps(asdict(each), ensure_ascii=False)}\n" for each in kept))
+    before, rest = DOCUMENT.read_text().split(BEGIN)
+    DOCUMENT.write_text(f"{before}{BEGIN}\n{table(kept)}\n{END}{rest.split(END)[1]}")
+
+
+def table(results: list[ProxiedResult]) -> str:
+    """How many steps passed in both ways, and those that did not."""
+    text = "| client | version | day | directly | behind the proxy |\n|---|---|---|---|---|\n"
+    for each in results:
+        text += f"| {each.name} | {each.version} | {each.day} | {_passed(each.directly)} | {_passed(each.behind)} |\n"
+    for each in results:
+        text += "".join(f"\n- {each.name}: {line}" for line in [*each.lines()][1:])
+        if each.numbers:
+            direct, behind = each.numbers
+            counted = (f"{name} {number:,} and {behind[name]:,}" for name, number in direct.items() if name in behind)
+            text += f"\n- {each.name}, directly and behind the proxy: {'; '.join(counted)}"
+    return text if text.endswith("\n") else f"{text}\n"
