@@ -450,19 +450,19 @@ client-streams-tool: setup
 # CLIENTS='Java "Java, share groups"' for some.
 .PHONY: clients-proxied
 clients-proxied: setup
-	$(RUN) -m conformance.proxied.clients $(CLIENTS)
+	$(RUN) -m conformance.before_kafka.clients $(CLIENTS)
 
 # Producers and consumers of Java and librdkafka on three Kafka brokers whose leaders and coordinators move, brokers that stop
 # and die, directly and through rejoin proxy; a row of that table. It wants Maven and a JDK; a quarter of an hour.
 .PHONY: moves-proxied
 moves-proxied: setup
-	$(RUN) -m conformance.proxied.moves
+	$(RUN) -m conformance.before_kafka.moves
 
 # The test suites of aiokafka and kafka-python on a real Kafka, directly and through rejoin proxy; rows of that table.
 # AIOKAFKA=FOLDER and KAFKA_PYTHON=FOLDER are copies of their sources, of which only the tests are used.
 .PHONY: suites-proxied
 suites-proxied: setup
-	$(RUN) -m conformance.proxied.suites $(if $(AIOKAFKA),--aiokafka $(AIOKAFKA)) $(if $(KAFKA_PYTHON),--kafka-python $(KAFKA_PYTHON))
+	$(RUN) -m conformance.before_kafka.suites $(if $(AIOKAFKA),--aiokafka $(AIOKAFKA)) $(if $(KAFKA_PYTHON),--kafka-python $(KAFKA_PYTHON))
 
 # kafka-acls.sh and kafka-configs.sh of Kafka 4.4 on Rejoin, outputs beside those on a real Kafka, which RECORD=--record
 # starts and records anew. It wants Maven and a JDK; some minutes.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.before_kafka.clients import PLAYS
+from conformance.before_kafka.results import BEGIN, END, ProxiedResult, read, table
 from conformance.clients.programs import CLIENTS
-from conformance.proxied.clients import PLAYS
-from conformance.proxied.results import BEGIN, END, ProxiedResult, read, table
 from tests.docs.texts import TEXTS
 
 RESULTS = {each.name: each for each in read()}

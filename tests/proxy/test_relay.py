@@ -122,6 +122,8 @@ async def test_what_is_not_known_passes_and_is_counted() -> None:
         client.writer.write(b"\0\0\0\x0e" + b"\x03\xe7\x00\x05" + b"\0\0\0\x2a" + b"\x00\x01c" + b"abc")
         assert await client.frame() == b"\0\0\0\x2astrange"
         assert stand.proxy.counters.unknown == {(999, 5): 1}
+        totals = stand.proxy.counters.totals()
+        assert (totals["requests"], totals["unknown"], totals["connections"]) == (1, {"999:5": 1}, 1)
 
 
 async def test_a_frame_that_lies_ends_its_connection_only() -> None:

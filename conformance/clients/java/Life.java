@@ -210,13 +210,15 @@ public final class Life {
         ConfigResource topic = new ConfigResource(ConfigResource.Type.TOPIC, TOPIC);
         var change = new AlterConfigOp(new ConfigEntry("retention.ms", "86400000"), AlterConfigOp.OpType.SET);
         admin.incrementalAlterConfigs(Map.of(topic, List.of(change))).all().get();
-        expect("retention.ms", retention(), "86400000");
+        await("retention.ms is 86400000", () -> retention().equals("86400000"));
     }
 
     private void addPartitions() throws Exception {
         admin.createPartitions(Map.of(TOPIC, NewPartitions.increaseTo(PARTITIONS + 2))).all().get();
-        var found = admin.describeTopics(List.of(TOPIC)).allTopicNames().get().get(TOPIC);
-        expect("partitions", found.partitions().size(), PARTITIONS + 2);
+        await("there are more partitions", () -> {
+            var found = admin.describeTopics(List.of(TOPIC)).allTopicNames().get().get(TOPIC);
+            return found.partitions().size() == PARTITIONS + 2;
+        });
     }
 
     private void deleteRecords() throws Exception {

@@ -14,10 +14,10 @@ from typing import Any, Final, Self, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
+from conformance.before_kafka.stand import ProxyProcess
 from conformance.clients.node import running
 from conformance.kafka.broker import HOST, Cluster
 from conformance.members.proxy import Proxy
-from conformance.proxied.stand import ProxyProcess
 from rejoin.conform.judged_broker import JudgedBroker, look
 from rejoin.conform.player.connection import BrokerAccess
 from rejoin.conform.player.messages import Json

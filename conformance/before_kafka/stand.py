@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -64,8 +65,9 @@ _REFUSED: Final = re.compile(r"Failed authentication with")
 
 
 def free_ports(count: int) -> int:
-    """The first of as many ports in a row that were free a moment ago."""
-    for first in range(23_000, 31_000, count + 7):
+    """The first of as many ports in a row that were free a moment ago; another one each time."""
+    for _ in range(1_000):
+        first = random.randrange(23_000, 31_000)
         if all(_is_free(port) for port in range(first, first + count)):
             return first
     raise RuntimeError(f"no {count} free ports in a row")
@@ -146,8 +148,8 @@ class ProxyProcess:
         """Lines of its log, and counts, that there should not be; of a proxy that was stopped."""
         found = [json.dumps(line) for line in self.logged() if line.get("event") not in _NO_DEFECTS]
         counts = self.counts()
-        wrong = ("refused", "not_looked_at", "journal_unreadable", "journal_lost")
-        return [*found, *(f"{name}: {counts.get(name, 'unknown')}" for name in wrong if counts.get(name) != 0)]
+        wrong = ("unknown", "refused", "not_looked_at", "journal_unreadable", "journal_lost")
+        return [*found, *(f"{name}: {counts.get(name, 'not known')}" for name in wrong if counts.get(name, 1))]
 
     def apis(self) -> Counter[str]:
         """Lines of the journal by API. Raises ``ValueError`` where one cannot be read."""

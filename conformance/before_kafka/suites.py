@@ -1,6 +1,6 @@
 """Test suites of client libraries on a real Kafka, directly and through ``rejoin proxy``.
 
-    python -m conformance.proxied.suites [--aiokafka FOLDER] [--kafka-python FOLDER]
+    python -m conformance.before_kafka.suites [--aiokafka FOLDER] [--kafka-python FOLDER]
 
 A folder is a copy of the library's sources, of which only the tests are used: the library itself comes from PyPI. Tests
 that need other listeners than an open one, or brokers that they start, are left out. What failed is repeated once.
@@ -22,10 +22,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from conformance.before_kafka.results import ProxiedResult, keep
+from conformance.before_kafka.stand import HERE, ProxiedKafka
 from conformance.clients.programs import BUILT, run
 from conformance.kafka.broker import class_path, kafka_version
-from conformance.proxied.results import ProxiedResult, keep
-from conformance.proxied.stand import HERE, ProxiedKafka
 
 SECONDS: Final = 2_400.0
 PACKAGES: Final = (
@@ -149,7 +149,7 @@ async def _on_kafka(python: Path, suite: LibrarySuite, sources: Path, jars: str,
 
 async def main() -> int:
     """Play the suites whose folders are given; 1 where the proxy made a difference."""
-    parser = argparse.ArgumentParser(prog="python -m conformance.proxied.suites", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m conformance.before_kafka.suites", description=__doc__)
     for suite in SUITES:
         parser.add_argument(f"--{suite.library}", type=Path, metavar="FOLDER", help="a copy of its sources")
     given = vars(parser.parse_args())

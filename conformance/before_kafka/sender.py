@@ -1,6 +1,6 @@
 """A producer of librdkafka that goes on until SIGTERM, as ``Sender.java``.
 
-    python -m conformance.proxied.sender TOPIC PARTITIONS NAME EVERY_MS NAME=VALUE ...
+    python -m conformance.before_kafka.sender TOPIC PARTITIONS NAME EVERY_MS NAME=VALUE ...
 
 The n-th value is NAME-n; prints ``acked VALUE PARTITION OFFSET MS`` or ``failed VALUE PROBLEM`` for each.
 """

@@ -1,4 +1,4 @@
-"""Three Kafka brokers whose leaders and coordinators move under clients: ``python -m conformance.proxied.moves``.
+"""Three Kafka brokers whose leaders and coordinators move under clients: ``python -m conformance.before_kafka.moves``.
 
 The same is done twice, with the clients directly on the brokers and through ``rejoin proxy``. Producers keep what was
 acknowledged, consumers what they read; the ledger of both is judged at the end.
@@ -17,6 +17,10 @@ from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Final
 
+from conformance.before_kafka.ledger import TOPIC, TRANSFORMED, committed_to_the_end, values_of
+from conformance.before_kafka.results import ProxiedResult, keep
+from conformance.before_kafka.running_clients import ClientProcess
+from conformance.before_kafka.stand import HERE, SETTINGS, ProxiedKafka
 from conformance.clients.programs import HERE as CLIENTS
 from conformance.clients.programs import JAVA, run
 from conformance.clients.programs import class_path as programs_class_path
@@ -24,10 +28,6 @@ from conformance.clients.tools import TOOLS
 from conformance.incident.run import java_command, python_command
 from conformance.kafka.broker import class_path, kafka_version
 from conformance.kafka.cluster_actions import KafkaActions
-from conformance.proxied.ledger import TOPIC, TRANSFORMED, committed_to_the_end, values_of
-from conformance.proxied.results import ProxiedResult, keep
-from conformance.proxied.running_clients import ClientProcess
-from conformance.proxied.stand import HERE, SETTINGS, ProxiedKafka
 from conformance.record import ready
 
 NAME: Final = "three brokers"
@@ -100,7 +100,7 @@ class MovingPlay:
             (
                 "rdkafka-sender",
                 "",
-                [sys.executable, "-m", "conformance.proxied.sender", *given, "rdkafka", str(EVERY_MS), *sending],
+                [sys.executable, "-m", "conformance.before_kafka.sender", *given, "rdkafka", str(EVERY_MS), *sending],
             ),
         ):
             client = ClientProcess(name, group, command, folder)
@@ -306,8 +306,8 @@ async def _played(jars: str, *, behind: bool) -> tuple[MovingPlay, list[str]]:
 async def main() -> int:
     """Play it twice, print and keep the results; 1 where the proxy made a difference."""
     jars = await class_path()
-    direct, _ = await _played(jars, behind=False)
     behind, defects = await _played(jars, behind=True)
+    direct, _ = await _played(jars, behind=False)
     numbers = [direct.counts, behind.counts]
     result = ProxiedResult(NAME, kafka_version(), direct.problems, behind.problems, defects, numbers)
     for line in result.lines():
