@@ -341,6 +341,21 @@ incident: $(CONFORMANCE)/.installed
 	PYTHONPATH=src $(CONFORMANCE)/bin/python -m conformance.incident.run tests/golden/incidents/$(INCIDENT) \
 	  --plan conformance/incident/plans/$(INCIDENT).yaml
 
+# The same with rejoin proxy before the Kafka: its journal, the broker's logs and the clients' logs of one run, in
+# out/incidents/NAME; prints what is found of the ledger in each. PROXIED=one for another plan.
+.PHONY: incident-proxied
+PROXIED ?= proxied
+incident-proxied: setup
+	$(RUN) -m conformance.incident.proxied out/incidents/$(PROXIED) --plan conformance/incident/plans/$(PROXIED).yaml
+	$(RUN) -m conformance.incident.evidence out/incidents/$(PROXIED)
+
+# kill -9 of rejoin proxy under producers, group commits and transactions of four libraries before a real Kafka: nothing
+# that was acknowledged is lost, and how long each client stands still. KILLS=20 SEED=7 LIBRARIES='java rdkafka'.
+.PHONY: kill-proxy
+KILLS ?= 4
+kill-proxy: setup
+	$(RUN) -m conformance.proxied.kill $(LIBRARIES) --kills $(KILLS) --seed $(SEED)
+
 # Runs rejoin conform on Kafka, this broker, kfake and librdkafka's mock, with the settings of each recording; prints the table
 # of docs/conform.md, and writes each one's page to out/conform. It wants Java, Maven and Go. BROKERS='rejoin kfake' for some.
 conform: setup

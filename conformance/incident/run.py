@@ -15,7 +15,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -153,12 +154,20 @@ class Incident:
             return java_command(f"{self.folder}:{self.jars}", topic, settings)
         return python_command(group["library"], topic, settings)
 
+    @asynccontextmanager
+    async def clients_address(self, broker: str) -> AsyncIterator[str]:
+        """The address that clients are given: the broker's own."""
+        yield broker
+
     async def run(self) -> dict[str, str]:
         """Do all of it; returns the logs."""
         await _checked("javac", "-cp", self.jars, "-d", str(self.folder), str(HERE / "Member.java"))
-        async with Cluster(self.jars, 1, BROKER, HERE / "log4j2.properties") as cluster:
+        async with (
+            Cluster(self.jars, 1, BROKER, HERE / "log4j2.properties") as cluster,
+            self.clients_address(":".join(map(str, cluster.addresses[1]))) as address,
+        ):
             self._cluster = cluster
-            self.address = ":".join(map(str, cluster.addresses[1]))
+            self.address = address
             topics = {name: int(group["partitions"]) for name, group in self.plan["groups"].items()}
             topics |= self.plan.get("topics", {})
             await ready(cluster.addresses, topics, 1, 1)

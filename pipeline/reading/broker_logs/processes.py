@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from rejoin.pipeline.reading.broker_logs.exchanges.coordinators import NOT_THERE
 from rejoin.pipeline.reading.broker_logs.generations import SourcedExchange, event_row
 from rejoin.pipeline.reading.broker_logs.groups.membership import INFERRED, EventRow
 from rejoin.pipeline.reading.request_log import LoggedExchange, leaving
@@ -129,16 +130,13 @@ def last_answers(events: Iterable[EventRow], asked: Iterable[SourcedExchange]) -
         following: int = event["at_ms"]
         for each in reversed([one for one in ordered if one.exchange.answered_at_ms < event["at_ms"]]):
             answered = each.exchange.answered_at_ms
-            if each.exchange.error not in _NOT_THERE and following - answered >= AWAY_MS:
+            if each.exchange.error not in NOT_THERE and following - answered >= AWAY_MS:
                 stopped = event_row(each, "broker_stopped", INFERRED, answered)
                 yield stopped | {"group_id": event["group_id"], "node": event["node"]}
                 break
             if event["at_ms"] - answered > LOADING_MS:
                 break
             following = answered
-
-
-_NOT_THERE: Final = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
 
 
 def complete_modern(events: Iterable[EventRow], asked: Iterable[SourcedExchange]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from rejoin.pipeline.reading.broker_logs.exchanges.coordinators import loads
 from rejoin.pipeline.reading.broker_logs.exchanges.epochs import HeartbeatHistory, ShareHistory
 from rejoin.pipeline.reading.broker_logs.exchanges.offsets import commit_events
 from rejoin.pipeline.reading.broker_logs.exchanges.refusals import refusals
@@ -62,8 +63,8 @@ def complete(events: list[EventRow], asked: list[SourcedExchange], names: TopicN
     ``names``: those of topics, by id.
     """
     names = {} if names is None else names
-    of_members = [] if events else refusals(asked)
-    return [*_complete(events, asked, names), *commit_events(asked, names), *of_members]
+    alone = [] if events else [*refusals(asked), *loads(asked)]
+    return [*_complete(events, asked, names), *commit_events(asked, names), *alone, *last_answers(alone, asked)]
 
 
 def _complete(events: list[EventRow], asked: list[SourcedExchange], names: TopicNames) -> list[EventRow]:
@@ -329,10 +330,14 @@ def _removals(
         if left is not None or is_culprit:
             at = left.at_ms if left is not None else began["at_ms"]
         event = event_row(asked, "member_removed", EXACT if left is not None else INFERRED, at)
+        ends = None if left is not None or is_culprit else beginnings.session_ends(member_id)
+        is_over = ends is not None and ends <= at
+        if ends is not None and is_over:
+            event |= {"at_ms": max(ends, began["at_ms"]), "order_ms": max(ends, began["at_ms"])}
         event |= {
             "group_id": asked.exchange.group_id,
             "member_id": member_id,
-            "cause": "left" if left is not None else "session-expiry" if is_culprit else "did-not-rejoin",
+            "cause": "left" if left is not None else "session-expiry" if is_culprit or is_over else "did-not-rejoin",
         }
         if left is not None and left.cause.get("client_reason"):
             event["client_reason"] = left.cause["client_reason"]
@@ -429,35 +434,46 @@ class _Beginnings:
             yield _Beginning(asked.exchange.arrived_at_ms, asked, columns)
         gone = [each for each in were if each not in round_.members]
         missed = next((each for each in gone if each not in self.left), None)
+        if missed is None:
+            return
+        ends = self.session_ends(missed)
         for each in self._asked:
             exchange = each.exchange
             if exchange.error != "REBALANCE_IN_PROGRESS" or exchange.api not in ("HEARTBEAT", "OFFSET_COMMIT"):
                 continue
-            # A rebalance is in progress that no request began: a member's session ended.
-            if missed is not None:
-                at = self._expired_at(missed, exchange.arrived_at_ms)
+            # A rebalance is in progress that no request began: a member's session ended, if it can have ended by then.
+            if ends is None or ends <= exchange.answered_at_ms:
+                at = self._expired_at(missed, ends, exchange.arrived_at_ms)
                 yield _Beginning(at, each, {"cause": "session-expiry", "cause_member_id": missed})
 
-    def _expired_at(self, member_id: str, seen_at: int) -> int:
-        """When a session ended, which was over by ``seen_at``: its timeout after the last request, if that is known.
+    def session_ends(self, member_id: str) -> int | None:
+        """When a member's session ends at the earliest: its timeout after its last request, if both are known."""
+        last = timeout = None
+        for each in self._asked:
+            exchange = each.exchange
+            if exchange.member_id == member_id and exchange.error is None:
+                last = exchange.arrived_at_ms
+                if exchange.api == "JOIN_GROUP":
+                    # The session of a member that waits for its answer begins with that.
+                    last = exchange.answered_at_ms
+                    timeout = exchange.request.get("sessionTimeoutMs")
+        return last + timeout if last is not None and isinstance(timeout, int) else None
+
+    def _expired_at(self, member_id: str, ends: int | None, seen_at: int) -> int:
+        """When a session ended that was over by ``seen_at``.
 
         It had not ended while another member's heartbeat was answered without an error.
         """
-        last = timeout = None
+        if ends is None:
+            return seen_at
         latest = 0
         for each in self._asked:
             exchange = each.exchange
             if exchange.answered_at_ms >= seen_at:
                 break
-            if exchange.member_id == member_id and exchange.error is None:
-                last = exchange.answered_at_ms
-                if exchange.api == "JOIN_GROUP":
-                    timeout = exchange.request.get("sessionTimeoutMs")
-            elif exchange.api == "HEARTBEAT" and exchange.error is None:
-                latest = exchange.answered_at_ms
-        if last is None or not isinstance(timeout, int):
-            return seen_at
-        return min(max(last + timeout, latest), seen_at)
+            if exchange.api == "HEARTBEAT" and exchange.error is None and exchange.member_id != member_id:
+                latest = max(latest, exchange.answered_at_ms)
+        return min(max(ends, latest), seen_at)
 
 
 def _is_of(round_: GenerationExchanges, beginning: _Beginning) -> bool:

@@ -22,6 +22,20 @@ CAUSES = (
     "duplicate-instance-id",
 )
 """Findings that say what was done to a group; all others say what it was like."""
+FINDING = {
+    "rolling-restart": "rolling-restart",
+    "crash-loop": "flapping-member",
+    "slow-handler": "max-poll-exceeded",
+    "pause": "session-too-short",
+    "kill": "died-without-leaving",
+    "start": "membership-changed",
+    "stop": "membership-changed",
+    "grow": "topic-growth",
+    "subscribe": "subscription-changed",
+    "duplicate": "duplicate-instance-id",
+}
+SILENT = ("session-too-short", "died-without-leaving")
+"""Findings of a member that is not heard of, which differ by whether it came back."""
 LATE_MS = 30_000
 """What was done shows at the latest so long after it was over."""
 
@@ -59,6 +73,65 @@ class Group:
     static: bool
     java: bool
     nameless: bool = False
+
+
+def groups_of(ledger: dict[str, Any]) -> dict[str, Group]:
+    """The groups of an incident, with what advice has to heed."""
+    found = {}
+    for group_id, group in ledger["groups"].items():
+        settings = group["settings"]
+        cooperative = "ooperative" in settings.get("partition.assignment.strategy", "")
+        protocol = settings.get("group.protocol", "cooperative" if cooperative else "eager")
+        java = group["library"] == "java"
+        found[group_id] = Group(protocol, bool(group.get("static")), java, bool(group.get("nameless")))
+    return found
+
+
+def session_ms(group: Row) -> int:
+    return int(group["settings"].get("session.timeout.ms", 10_000))
+
+
+def expected(ledger: dict[str, Any]) -> Iterator[Done]:
+    """What was done to groups, as findings name it; a static restart within its session leaves no trace."""
+    killed: set[str] = set()
+    stopped: set[str] = set()
+    for each in ledger["done"]:
+        members = [*each.get("members", ()), *(each.get("topics", ()) if each["do"] == "grow" else ())]
+        if not members:
+            continue
+        group_id = members[0].rsplit("-", 1)[0] if each["do"] != "grow" else members[0]
+        group = ledger["groups"][group_id]
+        finding = FINDING[each["do"]]
+        if each["do"] == "rolling-restart" and group.get("static"):
+            finding = "session-too-short"
+            if each["away"] * 1_000 < session_ms(group):
+                continue
+        if each["do"] == "kill":
+            killed.update(members)
+        if each["do"] == "start" and (killed | stopped).intersection(members):
+            continue
+        restarted = each["do"] == "stop" and _starts_again(ledger, each)
+        if restarted:
+            stopped.update(members)
+            continue
+        named = () if group.get("nameless") or each["do"] == "grow" else tuple(members)
+        must = each["do"] not in ("start", "stop")
+        or_else = () if each["do"] != "crash-loop" or _is_seen(ledger, each) else SILENT
+        yield Done(group_id, finding, named, each["from_ms"], each["to_ms"], or_else, must)
+
+
+def _is_seen(ledger: dict[str, Any], loop: dict[str, Any]) -> bool:
+    """Whether three kills of a crash loop fall into a time when the broker was there to see them."""
+    away = [(each["from_ms"], each["to_ms"]) for each in ledger["done"] if each["do"] == "broker-restart"]
+    kills = [loop["from_ms"] + nth * loop["every"] * 1_000 for nth in range(loop["times"])]
+    return sum(not any(begin <= at <= end for begin, end in away) for at in kills) >= 3
+
+
+def _starts_again(ledger: dict[str, Any], stop: dict[str, Any]) -> bool:
+    return any(
+        each["do"] == "start" and each["from_ms"] > stop["from_ms"] and set(each["members"]) == set(stop["members"])
+        for each in ledger["done"]
+    )
 
 
 def missing(rows: Iterable[Row], done: Iterable[Done]) -> list[Done]:

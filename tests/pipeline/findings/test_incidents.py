@@ -23,25 +23,12 @@ from rejoin.pipeline.report.events import read_events
 from rejoin.pipeline.schemas import EVENTS
 from tests import paths
 from tests.pipeline.findings import ledgers
-from tests.pipeline.findings.ledgers import Done, Group, Row
+from tests.pipeline.findings.ledgers import SILENT, Done, Row, expected, groups_of
 from tests.pipeline.findings.tables import findings_of
 
 INCIDENTS = sorted(folder.name for folder in paths.INCIDENTS.iterdir())
 LOGS = {"both": ("server.log.gz", "kafka-request.log.gz"), "server": ("server.log.gz",)}
 Found = dict[tuple[str, str], list[Row]]
-FINDING = {
-    "rolling-restart": "rolling-restart",
-    "crash-loop": "flapping-member",
-    "slow-handler": "max-poll-exceeded",
-    "pause": "session-too-short",
-    "kill": "died-without-leaving",
-    "start": "membership-changed",
-    "stop": "membership-changed",
-    "grow": "topic-growth",
-    "subscribe": "subscription-changed",
-    "duplicate": "duplicate-instance-id",
-}
-SILENT = ("session-too-short", "died-without-leaving")
 
 
 @pytest.fixture(scope="module")
@@ -72,70 +59,11 @@ def ledger(name: str) -> dict[str, Any]:
     return read
 
 
-def groups(name: str) -> dict[str, Group]:
-    found = {}
-    for group_id, group in ledger(name)["groups"].items():
-        settings = group["settings"]
-        cooperative = "ooperative" in settings.get("partition.assignment.strategy", "")
-        protocol = settings.get("group.protocol", "cooperative" if cooperative else "eager")
-        java = group["library"] == "java"
-        found[group_id] = Group(protocol, bool(group.get("static")), java, bool(group.get("nameless")))
-    return found
-
-
-def session_ms(group: Row) -> int:
-    return int(group["settings"].get("session.timeout.ms", 10_000))
-
-
-def expected(name: str) -> Iterator[Done]:
-    """What was done to groups, as findings name it; a static restart within its session leaves no trace."""
-    read = ledger(name)
-    killed: set[str] = set()
-    stopped: set[str] = set()
-    for each in read["done"]:
-        members = [*each.get("members", ()), *(each.get("topics", ()) if each["do"] == "grow" else ())]
-        if not members:
-            continue
-        group_id = members[0].rsplit("-", 1)[0] if each["do"] != "grow" else members[0]
-        group = read["groups"][group_id]
-        finding = FINDING[each["do"]]
-        if each["do"] == "rolling-restart" and group.get("static"):
-            finding = "session-too-short"
-            if each["away"] * 1_000 < session_ms(group):
-                continue
-        if each["do"] == "kill":
-            killed.update(members)
-        if each["do"] == "start" and (killed | stopped).intersection(members):
-            continue
-        restarted = each["do"] == "stop" and _starts_again(read, each)
-        if restarted:
-            stopped.update(members)
-            continue
-        named = () if group.get("nameless") or each["do"] == "grow" else tuple(members)
-        must = each["do"] not in ("start", "stop")
-        or_else = () if each["do"] != "crash-loop" or _is_seen(read, each) else SILENT
-        yield Done(group_id, finding, named, each["from_ms"], each["to_ms"], or_else, must)
-
-
-def _is_seen(read: dict[str, Any], loop: dict[str, Any]) -> bool:
-    """Whether three kills of a crash loop fall into a time when the broker was there to see them."""
-    away = [(each["from_ms"], each["to_ms"]) for each in read["done"] if each["do"] == "broker-restart"]
-    kills = [loop["from_ms"] + nth * loop["every"] * 1_000 for nth in range(loop["times"])]
-    return sum(not any(begin <= at <= end for begin, end in away) for at in kills) >= 3
-
-
-def _starts_again(read: dict[str, Any], stop: dict[str, Any]) -> bool:
-    return any(
-        each["do"] == "start" and each["from_ms"] > stop["from_ms"] and set(each["members"]) == set(stop["members"])
-        for each in read["done"]
-    )
-
-
 def done_as_seen(name: str, logs: str) -> Iterator[Done]:
     """The ledger as far as the logs show it: without the requests no member of the consumer protocol has a name, and
     what kept a silent member is not seen, nor why one left, where its client gives no reason."""
-    kinds = groups(name)
-    for each in expected(name):
+    kinds = groups_of(ledger(name))
+    for each in expected(ledger(name)):
         group = kinds[each.group]
         if logs == "both":
             yield each
@@ -194,7 +122,7 @@ def test_findings_agree_with_each_other(found: Found, name: str, logs: str) -> N
 
 @EACH
 def test_no_advice_is_for_another_client_or_protocol(found: Found, name: str, logs: str) -> None:
-    assert list(ledgers.unfit_advice(found[name, logs], groups(name))) == []
+    assert list(ledgers.unfit_advice(found[name, logs], groups_of(ledger(name)))) == []
     for row in found[name, logs]:
         assert logs == "server" or "kafka-request.log" not in (row["advice"] or "")
         assert "since Kafka 2.5" not in row["text"]

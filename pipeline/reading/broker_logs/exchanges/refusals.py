@@ -25,18 +25,18 @@ def refusals(asked: Iterable[SourcedExchange]) -> Iterator[EventRow]:
         }
         if exchange.api == "FIND_COORDINATOR":
             found = _coordinator(exchange.response)
-            if found is None or exchange.group_id is None or found["node_id"] == coordinator:
+            if found is None or exchange.group_id is None or (found["node_id"] == coordinator and not is_lost):
                 continue
-            is_move, coordinator = coordinator is not None, found["node_id"]
+            is_move, coordinator = coordinator not in (None, found["node_id"]), found["node_id"]
             yield _row(each, "coordinator_found", EXACT, who | found)
-            if is_move or is_lost:
+            if is_move:
                 yield _row(each, "group_loaded", INFERRED, {"group_id": exchange.group_id})
             is_lost = False
         elif exchange.error == "NOT_COORDINATOR":
             if not is_lost:
                 yield _row(each, "coordinator_lost", EXACT, who | {"cause": exchange.error})
             # The answer of the next FindCoordinator counts, whichever broker it names.
-            is_lost, coordinator = True, None
+            is_lost = True
         elif exchange.error == "MEMBER_ID_REQUIRED":
             about = {
                 "session_timeout_ms": exchange.request.get("sessionTimeoutMs"),
