@@ -39,6 +39,8 @@ class BrokerRoute:
     sock: socket.socket = field(repr=False)
     tries: int = 0
     """How often a connection to the broker could not be opened; the next try takes the next address."""
+    failures: int = 0
+    """Tries that failed since the last connection."""
 
     def address(self) -> tuple[str, int]:
         """The address to try now."""

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS: Final = 10.0
 """How long a broker has to accept a connection, handshake and login included."""
+FIRST_PAUSE_SECONDS: Final = 0.02
+LONGEST_PAUSE_SECONDS: Final = 1.0
+"""How long a client is held whose broker cannot be reached, before its connection is closed."""
 _HANDSHAKE_SECONDS: Final = 10.0
 _LOGIN_SHARE: Final = 0.85
 """How much of a login at a broker passes before its connection ends. Source: Kafka's SaslClientAuthenticator."""
@@ -294,10 +297,14 @@ class Proxy:
                     )
         except Exception as problem:
             route.tries += 1
+            route.failures += 1
             self.counters.unreachable += 1
-            self._warn("proxy_broker_unreachable", relay, f"{host}:{port}: {problem or type(problem).__name__}")
+            self._warn("proxy_broker_unreachable", relay, f"{host}:{port}: {str(problem) or type(problem).__name__}")
+            # Clients wait longer and longer for a broker that refuses them, but not for one that accepts and closes.
+            await asyncio.sleep(min(FIRST_PAUSE_SECONDS * 2 ** min(route.failures, 10), LONGEST_PAUSE_SECONDS))
             relay.end()
             return
+        route.failures = 0
         if relay.client.transport is None:
             relay.end()
             return

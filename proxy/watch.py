@@ -22,7 +22,12 @@ from rejoin.journal.kafka_logs.request_lines import (
 )
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsRequest
-from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from rejoin.protocol.messages.cluster.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from rejoin.protocol.registry import API_VERSIONS, DEFINED, FETCH, METADATA
 from rejoin.protocol.types import ZERO_UUID
 from rejoin.protocol.wire.errors import SchemaError
@@ -91,8 +96,8 @@ class RequestWatch:
         self.unreadable = 0
         """Exchanges whose request or answer could not be read; they passed."""
         self._last: dict[Relay, dict[int, LastExchange]] = {}
-        self._topics: dict[str, Any] = {}
-        """Topics that a line has named, by id."""
+        self._topics: dict[str, tuple[str, int]] = {}
+        """Names of topics that a line has had, with their numbers of partitions, by id."""
         self._last_ms = 0
         file.on_next_file = self._all_topics
 
@@ -147,21 +152,23 @@ class RequestWatch:
         self.file.write(line)
 
     def _new_topics(self, response: MetadataResponse) -> MetadataResponse | None:
-        """An answer with those topics alone that no line has named before; none where there are none."""
-        fresh = [
-            topic.model_copy(update={"partitions": ()})
-            for topic in response.topics
-            if topic.name and topic.topic_id != ZERO_UUID and self._topics.get(topic.topic_id) != topic.name
-        ]
-        fresh = fresh[: max(_MOST_TOPICS - len(self._topics), 0)]
-        self._topics.update((topic.topic_id, topic.name) for topic in fresh)
+        """An answer with those topics alone that no line has had with this name and this number of partitions."""
+        fresh = []
+        for topic in response.topics:
+            known = self._topics.get(topic.topic_id)
+            count = len(topic.partitions) or (known[1] if known is not None else 0)
+            if not topic.name or topic.topic_id == ZERO_UUID or known == (topic.name, count):
+                continue
+            if known is not None or len(self._topics) < _MOST_TOPICS:
+                self._topics[topic.topic_id] = (topic.name, count)
+                fresh.append(_counted(topic.topic_id, topic.name, count))
         return MetadataResponse(topics=tuple(fresh)) if fresh else None
 
     def _all_topics(self) -> str:
         """A line with all topics, so that each file of the journal has their names."""
         if not self._topics:
             return ""
-        topics = tuple(MetadataResponseTopic(topic_id=topic_id, name=name) for topic_id, name in self._topics.items())
+        topics = tuple(_counted(topic_id, *known) for topic_id, known in self._topics.items())
         version = METADATA.max_version
         return request_line(
             self._last_ms,
@@ -206,6 +213,12 @@ def read(exchange: ProxiedRequest) -> tuple[Request, Response] | None:
     except SchemaError:
         return None
     return request, response
+
+
+def _counted(topic_id: str, name: str, count: int) -> MetadataResponseTopic:
+    """A topic of an answer, of whose partitions the last one alone is named: it says how many there are."""
+    last = (MetadataResponsePartition(partition_index=count - 1),) if count else ()
+    return MetadataResponseTopic(topic_id=topic_id, name=name, partitions=last)
 
 
 _SPACE: Final = re.compile(r"\s+")

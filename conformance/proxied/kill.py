@@ -39,7 +39,7 @@ BROKER: Final = {
     "num.network.threads": "2",
     "num.io.threads": "4",
 }
-START_SECONDS: Final = 120.0
+START_SECONDS: Final = 240.0
 RECOVER_SECONDS: Final = 90.0
 """A client that has stood still for so long is stuck. It is started again, and the table says so."""
 STOP_SECONDS: Final = 45.0
@@ -243,7 +243,7 @@ def main() -> None:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; expected some of {', '.join(CHOICES)}")
     problems = []
     for way in WAYS if arguments.way == "both" else (arguments.way,):
-        with tempfile.TemporaryDirectory(prefix="proxied-") as work:
+        with tempfile.TemporaryDirectory(prefix="kill-proxy-") as work:
             clients, found = asyncio.run(play(way, libraries, arguments.kills, arguments.seed, Path(work)))
         print(f"\n{way}: {arguments.kills} kills, seed {arguments.seed}\n{table(clients)}")
         for client in clients:

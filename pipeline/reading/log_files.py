@@ -17,9 +17,10 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from rejoin.journal.kafka_logs.bug_signs import SIGNS_OF_CLIENTS, STATES_VERSION, words_in
+from rejoin.pipeline.reading.broker_logs.brokers import PARTITIONS_COUNTED
 from rejoin.pipeline.reading.broker_logs.exchanges.log_ends import OF_ENDS, EndChooser
 from rejoin.pipeline.reading.broker_logs.exchanges.producers import transactional_id_of
-from rejoin.pipeline.reading.broker_logs.exchanges.topic_names import NAMING, named_topics
+from rejoin.pipeline.reading.broker_logs.exchanges.topic_names import NAMING, counted_topics, named_topics
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.broker_logs.statements import MARKS, PARTITION_CREATED, LogFile, Statement, node_of
 from rejoin.pipeline.reading.broker_logs.transactions import OF_TRANSACTIONS
@@ -198,6 +199,7 @@ class _Exchanges:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
         self._ends = EndChooser()
 
     def rows(self, log: LogFile, found: LoggedExchange) -> Iterator[dict[str, Any]]:
@@ -207,6 +209,7 @@ class _Exchanges:
                 if self._names.get(topic_id) != name:
                     self._names[topic_id] = name
                     yield {"what": "name", "file": log.file, "line": found.line, "body": _json([topic_id, name])}
+            yield from self._counted(log, found)
             return
         at = {"order_ms": found.answered_at_ms, "node": log.node, "file": log.file, "line": found.line}
         if found.api in OF_ENDS:
@@ -222,6 +225,16 @@ class _Exchanges:
             return
         for about in _subjects(found, log.node):
             yield {"what": "request", "about": about, **at, "body": body}
+
+    def _counted(self, log: LogFile, found: LoggedExchange) -> Iterator[dict[str, Any]]:
+        """Rows of topics whose number of partitions was not known, or another one."""
+        for name, count in counted_topics(found.response):
+            if self._counts.get(name) != count:
+                self._counts[name] = count
+                at, where = found.answered_at_ms, (log.node, log.file, found.line)
+                counted = Statement(PARTITIONS_COUNTED, None, at, at, *where, values={"topic": name, "count": count})
+                row = {"what": "statement", "about": f"t:{name}", "order_ms": at, "node": log.node}
+                yield row | {"file": log.file, "line": found.line, "body": _json(counted)}
 
 
 def _subjects(found: LoggedExchange, node: str) -> Iterator[str]:

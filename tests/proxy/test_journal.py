@@ -19,6 +19,7 @@ from rejoin.protocol.messages.offsets.offset_commit import (
 )
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.transactions.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -142,6 +143,24 @@ async def test_neither_records_nor_credentials_are_in_the_journal(tmp_path: Path
 def _base64(secret: bytes, shift: int) -> bytes:
     whole = base64.b64encode(bytes(shift) + secret)
     return whole[4 * bool(shift) : -4]
+
+
+async def test_a_topic_that_grows_is_seen_with_the_next_metadata(tmp_path: Path) -> None:
+    async with life(tmp_path) as one:
+        client = await one.client()
+        for count in (4, 4, 7):
+            if count == 7:
+                growth = CreatePartitionsTopic(name="orders", count=count, assignments=None)
+                await client.ask(CreatePartitionsRequest(topics=(growth,), timeout_ms=1_000, validate_only=False))
+            await client.ask(MetadataRequest(topics=None))
+            await one.broker.advance(1_000)
+    grown = [row for row in events_in(one.seen).to_pylist() if row["event"] == "topic_grown"]
+    assert [(row["topic"], row["previous_partition_count"], row["partition_count"]) for row in grown] == [
+        ("orders", 4, 7)
+    ]
+    assert (grown[0]["confidence"], grown[0]["source"]) == ("inferred", "request-log")
+    (file,) = one.seen.iterdir()
+    assert file.read_text().count("METADATA") == 2
 
 
 async def test_full_files_are_put_aside_and_each_has_the_names_of_topics(tmp_path: Path) -> None:

@@ -7,13 +7,18 @@ from typing import Final
 
 from rejoin.pipeline.reading.broker_logs.groups.membership import EXACT, INFERRED, EventRow
 from rejoin.pipeline.reading.broker_logs.statements import Statement
+from rejoin.pipeline.vocabulary import REQUEST_LOG
 
 BURST_MS: Final = 10_000
 """Partitions that are created closer together than this come from one change of the topic, or one start."""
 
 
+PARTITIONS_COUNTED: Final = "partitions_counted"
+"""Kind of a statement that is no line of a log: an answer to Metadata has another number of partitions than before."""
+
+
 def topic_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
-    """Growth of one topic, from the partitions that brokers created, in the order of ``order_ms``.
+    """Growth of one topic, from the partitions that brokers created or answers counted, in the order of ``order_ms``.
 
     A broker that starts creates all its partitions again: only numbers that no line had before are new. Where the log
     begins after the topic did, the lowest new number says how many there were.
@@ -21,13 +26,22 @@ def topic_events(statements: Iterable[Statement]) -> Iterator[EventRow]:
     known = 0
     burst: list[Statement] = []
     for statement in [*statements, None]:
-        if burst and (statement is None or statement.order_ms - burst[-1].order_ms > BURST_MS):
+        is_counted = statement is not None and statement.kind == PARTITIONS_COUNTED
+        if burst and (statement is None or is_counted or statement.order_ms - burst[-1].order_ms > BURST_MS):
             lowest = min(_number(each) for each in burst)
             now, before = max(_number(each) for each in burst) + 1, known or lowest
             if 0 < before < now:
-                yield _grown(next(each for each in burst if _number(each) >= before), before, now, known > 0)
+                yield _grown(next(each for each in burst if _number(each) >= before), before, now, known=known > 0)
             known, burst = max(known, now), []
-        if statement is not None:
+        if statement is None:
+            return
+        if is_counted:
+            count = int(statement.values["count"])
+            if 0 < known < count:
+                # The topic grew before the client that asked could see it.
+                yield _grown(statement, known, count, known=False) | {"source": REQUEST_LOG}
+            known = max(known, count)
+        else:
             burst.append(statement)
 
 
@@ -35,7 +49,7 @@ def _number(statement: Statement) -> int:
     return int(statement.values["number"])
 
 
-def _grown(statement: Statement, before: int, now: int, known: bool) -> EventRow:
+def _grown(statement: Statement, before: int, now: int, *, known: bool) -> EventRow:
     return {
         "event": "topic_grown",
         "at_ms": statement.at_ms,

@@ -21,6 +21,15 @@ def named_topics(response: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield topic_id, name
 
 
+def counted_topics(response: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Names with numbers of partitions, from an answer to Metadata."""
+    for topic in objects(response.get("topics")):
+        name, indexes = topic.get("name"), [each.get("partitionIndex") for each in objects(topic.get("partitions"))]
+        counted = [each for each in indexes if type(each) is int]
+        if counted and isinstance(name, str) and name and not topic.get("errorCode"):
+            yield name, max(counted) + 1
+
+
 def topic_of(topic: Mapping[str, Any], names: TopicNames) -> str:
     """The name of a topic in a body, else its id."""
     for field in ("name", "topic", "topicName"):
