@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
-from rejoin.simulation.output.summary import GroupSummary, causes
+from rejoin.simulation.output.summary import causes
 from rejoin.simulation.run import play
-from rejoin.simulation.scenario.reading import read_scenario, scenario_from
-from tests.paths import GALLERY, ROOT
+from rejoin.simulation.scenario.reading import scenario_from
+from tests.paths import ROOT
+from tests.simulation.test_gallery import group, story
 
-pytestmark = pytest.mark.xdist_group("consumer-groups")
-"""Each scenario is played once, in one process."""
+pytestmark = pytest.mark.xdist_group("gallery")
+"""Scenarios that other tests have played are not played again."""
 
 PAGE = (ROOT / "docs" / "laboratory.md").read_text(encoding="utf-8")
-
-
-@cache
-def played(name: str) -> tuple[dict[str, GroupSummary], str]:
-    story: list[str] = []
-    _, summary = play(read_scenario(GALLERY / f"{name}.yaml"), print_line=story.append)
-    assert summary.core_failures == 0
-    return summary.groups, "\n".join(story)
-
-
-def group(name: str, group_id: str = "orders-app") -> GroupSummary:
-    return played(name)[0][group_id]
 
 
 def row(name: str, group_id: str = "orders-app") -> str:
@@ -57,7 +44,7 @@ def test_static_members_migrate_and_go_back_without_a_rebalance() -> None:
     assert moved.started == 1, "only the first one"
     assert moved.static_returns == 400
     assert moved.moved == moved.lost == moved.twice == 0
-    assert "group.protocol=classic from then on" in played("migration_with_a_downgrade_in_the_middle")[1]
+    assert "group.protocol=classic from then on" in story("migration_with_a_downgrade_in_the_middle")
 
 
 def test_only_the_new_member_waits_for_one_that_gives_nothing_up() -> None:
@@ -84,13 +71,13 @@ def test_a_failover_in_mid_reconciliation_loses_nothing() -> None:
 def test_a_disabled_policy_keeps_classic_members_of_a_mixed_group_out() -> None:
     mixed = group("disabled_policy_leaves_a_group_mixed")
     assert mixed.removed["session-expiry"] + mixed.removed.get("did-not-rejoin", 0) == 3
-    story = played("disabled_policy_leaves_a_group_mixed")[1]
-    refused = [line for line in story.splitlines() if "INCONSISTENT_GROUP_PROTOCOL" in line]
+    lines = story("disabled_policy_leaves_a_group_mixed").splitlines()
+    refused = [line for line in lines if "INCONSISTENT_GROUP_PROTOCOL" in line]
     assert {line.split()[2] for line in refused} == {"orders-app-4", "orders-app-5", "orders-app-6"}
 
 
 def test_a_group_may_have_a_session_timeout_of_its_own() -> None:
-    story: list[str] = []
+    lines: list[str] = []
     text = """
 horizon: 200s
 topics: {orders: {partitions: 4}}
@@ -104,8 +91,8 @@ events:
   - {at: 45s, restart: {down: 2s}}
   - {at: 70s, crash: {who: [own-1, later-1, others-1]}}
 """
-    play(scenario_from(text), print_line=story.append)
-    removed = [line.split() for line in story if "removed (no heartbeat in time)" in line]
+    play(scenario_from(text), print_line=lines.append)
+    removed = [line.split() for line in lines if "removed (no heartbeat in time)" in line]
     assert [(line[1], line[0][:6]) for line in removed] == [
         ("others", "0:01:5"),
         ("later", "0:02:0"),

@@ -15,12 +15,12 @@ from rejoin.coordinator.core.partitions.partition import Partition
 from rejoin.coordinator.core.partitions.producer_state import ProducerStateManager
 from rejoin.simulation.output.compare import compare, parse_axis
 from rejoin.simulation.output.produced_records import ProducerSummary
-from rejoin.simulation.run import play
-from rejoin.simulation.scenario.reading import BadScenario, read_scenario, scenario_from
+from rejoin.simulation.scenario.reading import BadScenario, scenario_from
 from rejoin.simulation.search.schedules import producing_scenario
 from rejoin.simulation.search.search import play_checked, search_seeds
 from tests.docs.tables import check_table, rows_of
-from tests.paths import GALLERY, ROOT
+from tests.paths import ROOT
+from tests.simulation.test_gallery import played
 
 SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "20")) // 5
 
@@ -30,18 +30,17 @@ MUTATION_SEEDS = 60
 
 @pytest.fixture(scope="module")
 def gallery() -> dict[str, ProducerSummary]:
-    _, summary = play(read_scenario(GALLERY / "producers_lose_and_repeat.yaml"))
-    return summary.producers
+    return played("producers_lose_and_repeat").summary.producers
 
 
-@pytest.mark.xdist_group("producers of the gallery")
+@pytest.mark.xdist_group("gallery")
 def test_idempotent_producers_write_each_record_once_and_in_order(gallery: dict[str, ProducerSummary]) -> None:
     found = gallery["idempotent"]
     assert found.acknowledged == found.written == 2_160
     assert found.lost == found.twice == found.out_of_order == found.misplaced == found.failed == 0
 
 
-@pytest.mark.xdist_group("producers of the gallery")
+@pytest.mark.xdist_group("gallery")
 def test_without_idempotence_retries_repeat_and_reorder(gallery: dict[str, ProducerSummary]) -> None:
     for name in ("acks-all", "acks-1"):
         assert gallery[name].twice > 100
@@ -49,20 +48,20 @@ def test_without_idempotence_retries_repeat_and_reorder(gallery: dict[str, Produ
         assert gallery[name].lost == gallery[name].failed == 0
 
 
-@pytest.mark.xdist_group("producers of the gallery")
+@pytest.mark.xdist_group("gallery")
 def test_one_request_in_flight_keeps_the_order_and_repeats(gallery: dict[str, ProducerSummary]) -> None:
     assert gallery["acks-all-one-at-a-time"].twice > 100
     assert gallery["acks-all-one-at-a-time"].out_of_order == 0
 
 
-@pytest.mark.xdist_group("producers of the gallery")
+@pytest.mark.xdist_group("gallery")
 def test_without_retries_records_fail_that_are_stored(gallery: dict[str, ProducerSummary]) -> None:
     found = gallery["acks-1-without-retries"]
     assert 0 < found.stored_though_failed < found.failed
     assert found.twice == found.lost == 0
 
 
-@pytest.mark.xdist_group("producers of the gallery")
+@pytest.mark.xdist_group("gallery")
 def test_with_acks_0_records_are_lost_that_count_as_written(gallery: dict[str, ProducerSummary]) -> None:
     found = gallery["acks-0"]
     assert found.acknowledged == found.written
@@ -70,7 +69,7 @@ def test_with_acks_0_records_are_lost_that_count_as_written(gallery: dict[str, P
     assert found.twice == 0
 
 
-@pytest.mark.xdist_group("producers of the gallery")
+@pytest.mark.xdist_group("gallery")
 def test_the_table_of_the_document_has_these_numbers(
     gallery: dict[str, ProducerSummary], request: pytest.FixtureRequest
 ) -> None:

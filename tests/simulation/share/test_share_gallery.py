@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
+import pytest
 
 from rejoin.simulation.output.summary import Summary
-from rejoin.simulation.run import play
-from rejoin.simulation.scenario.reading import read_scenario
-from tests.paths import GALLERY
+from tests.simulation import test_gallery
+
+pytestmark = pytest.mark.xdist_group("gallery")
+"""Scenarios that other tests have played are not played again."""
 
 
-@cache
 def played(name: str) -> Summary:
-    _, summary = play(read_scenario(GALLERY / f"{name}.yaml"))
+    summary = test_gallery.played(name).summary
     assert summary.core_failures == 0
     return summary
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
 from rejoin.simulation.laboratory.run import LaboratoryRun
@@ -11,20 +9,18 @@ from rejoin.simulation.laboratory.state import state_at
 from rejoin.simulation.output.compare import with_protocol
 from rejoin.simulation.output.streams_tasks import StreamsSummary
 from rejoin.simulation.output.summary import Summary, show
-from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import BadScenario, read_scenario
 from tests.paths import GALLERY
+from tests.simulation import test_gallery
 
-pytestmark = pytest.mark.xdist_group("streams_gallery")
-"""Each scenario is played once, in one process."""
+pytestmark = pytest.mark.xdist_group("gallery")
+"""Scenarios that other tests have played are not played again."""
 
 
-@cache
 def played(name: str) -> tuple[Summary, str]:
-    story: list[str] = []
-    _, summary = play(read_scenario(GALLERY / f"{name}.yaml"), print_line=story.append)
-    assert summary.core_failures == 0
-    return summary, "\n".join([*story, *show(summary)])
+    found = test_gallery.played(name)
+    assert found.summary.core_failures == 0
+    return found.summary, "\n".join([*found.story, *show(found.summary)])
 
 
 def tasks(name: str, group_id: str) -> StreamsSummary:
