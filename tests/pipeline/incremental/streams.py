@@ -6,6 +6,7 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,9 @@ WAITS = Waits(inactive_ms=61_000, margin_ms=20_000, stale_ms=30_000)
 """Longer than any session of the scenarios, and short enough that rows are settled again and again."""
 
 
+@cache
 def events_of(text: str, seed: int = 1, run_id: str = "run-1") -> pa.Table:
-    """The events of a scenario, in the order in which they happened."""
+    """The events of a scenario, in the order in which they happened; each scenario is played once in a process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.jsonl"
         play(scenario_from(text), seed, journal=path, run_id=run_id)
