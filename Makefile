@@ -40,8 +40,10 @@ browser:
 
 # The tests and the checks that go with them; at the end, the CPU that all their processes took.
 # The tests wait for sockets and processes now and then, so lint and types cost hardly any time beside them.
+# In a fresh clone one process compiles all modules first: else each of the four does, at the same time.
 test: setup browser $(VENV)/spark-classes
 	@$(MAKE) --no-print-directory lint > $(VENV)/lint.log 2>&1 & lint=$$!; \
+	test -d tests/__pycache__ || $(RUN) -m pytest --collect-only -qq > $(VENV)/collected.log 2>&1; \
 	$(RUN) -m tests.cpu $(RUN) -m pytest -n 4 --dist loadgroup; tests=$$?; \
 	wait $$lint; linted=$$?; cat $(VENV)/lint.log; exit $$((tests || linted))
 
