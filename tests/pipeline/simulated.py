@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.schedules import random_scenario
 
+T = TypeVar("T")
+
+FEW = 100
+"""Short scenarios that one process plays: two more would import for nearly as long. ``make table-seeds`` has more."""
 HORIZON = "75s"
 RARELY = 0.5
 
@@ -44,11 +48,18 @@ def play_one(folder: Path, seed: int) -> dict[str, Any]:
     }
 
 
-def play_many(folder: Path, seeds: Iterable[int]) -> list[dict[str, Any]]:
-    """Play many in two processes."""
+def play_many(folder: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Play many, each with a journal in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    return of_each(seeds, partial(play_one, folder), few=FEW)
+
+
+def of_each(seeds: Sequence[int], played: Callable[[int], T], *, few: int) -> list[T]:
+    """Results of all seeds in order: in this process, or in two others where there are more than a few."""
+    if len(seeds) <= few:
+        return [played(seed) for seed in seeds]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(partial(play_one, folder), seeds, chunksize=10))
+        return list(pool.map(played, seeds, chunksize=max(1, min(10, len(seeds) // 8))))
 
 
 def lines_of(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
-from multiprocessing import get_context
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +32,7 @@ from tests.pipeline.findings import ledgers
 from tests.pipeline.findings.generated import Incident, incident
 from tests.pipeline.findings.ledgers import Done, Row
 from tests.pipeline.findings.tables import findings_of
+from tests.pipeline.simulated import of_each
 
 FIRST: Final = int(os.environ.get("REJOIN_INCIDENT_SEED", "1"))
 SEEDS: Final = range(FIRST, FIRST + int(os.environ.get("REJOIN_INCIDENT_SEEDS", "3")))
@@ -67,8 +67,7 @@ def play_one(folder: Path, seed: int) -> list[dict[str, Any]]:
 def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """Findings of each incident by seed and source, the worst first."""
     folder = tmp_path_factory.mktemp("journals")
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        rows = [row for rows in pool.map(partial(play_one, folder), SEEDS) for row in rows]
+    rows = list(chain.from_iterable(of_each(SEEDS, partial(play_one, folder), few=5)))
     journals = read_events(find([folder]), "UTC")
     events = pa.concat_tables([journals.events, events_here(rows)])
     made = findings_of(events, ("rebalances", "member_sessions"))
