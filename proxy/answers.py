@@ -11,7 +11,7 @@ from rejoin.proxy.exchange import ProxiedRequest
 from rejoin.proxy.frames import LENGTH_BYTES, Pass
 from rejoin.proxy.listeners.metadata_brokers import with_our_brokers
 from rejoin.proxy.records_apart import RecordsApart
-from rejoin.proxy.rewriting import lowered, rewritten, rewritten_tail
+from rejoin.proxy.rewriting import lowered, rewritten, rewritten_tail, tail_without_endpoints
 from rejoin.proxy.side import MOST_HELD_BYTES, MOST_KEPT_BYTES, ConnectionRefused, Side
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ class BrokerSide(Side):
         """Take an answer."""
         relay = self.relay
         exchange = self._next(frame)
-        rules = relay.proxy.rules
+        plan, pending, rules = exchange.plan, relay.pending, relay.proxy.rules
         if exchange.fault is not None and rules is not None:
             rules.deliver(relay, exchange, frame)
             return
-        relay.pending.popleft()
-        relay.client.write(self.for_client(exchange, frame))
+        pending.popleft()
+        relay.client.write(frame if plan.answer_passes else self.for_client(exchange, frame))
         self._finish(exchange)
 
     def for_client(self, exchange: ProxiedRequest, frame: bytes) -> bytes:
@@ -123,11 +123,10 @@ class BrokerSide(Side):
 
     def _with_our_tail(self, exchange: ProxiedRequest, frame: bytes) -> bytes:
         apart = self._apart(exchange, len(frame))
-        in_front = apart.feed(frame[LENGTH_BYTES + 4 :])
+        at = apart.feed(frame, LENGTH_BYTES + 4)
         self._keep(exchange, apart)
         if apart.problem or not apart.tail_begins:
             return frame
-        at = LENGTH_BYTES + 4 + in_front
         tail = self._our_tail(exchange, apart, frame[at:])
         return frame if tail == frame[at:] else frame[:at] + tail
 
@@ -144,9 +143,9 @@ class BrokerSide(Side):
         assert codec is not None, "only known forms are read"
         if apart.problem or not apart.is_complete:
             return tail
-        _, response = codec.read_response_frame(frame_of(exchange, apart))
-        if not getattr(response, "node_endpoints", ()):
+        if tail == tail_without_endpoints(codec):
             return tail
+        _, response = codec.read_response_frame(frame_of(exchange, apart))
         return rewritten_tail(codec, response, tail, self.relay.proxy.brokers)
 
     def begin(self, beginning: bytes, size: int) -> Pass:
@@ -186,13 +185,14 @@ class BrokerSide(Side):
         """Read a piece, from a position of it on, and pass on what is in front of the tail."""
         apart = self.apart
         assert apart is not None, "an answer is read"
-        in_front = at + apart.feed(piece[at:] if at else piece)
-        if in_front < len(piece):
-            self._tail.append(piece[in_front:])
-            if sum(map(len, self._tail)) > MOST_KEPT_BYTES:
-                raise ConnectionRefused(f"more than {MOST_KEPT_BYTES:,} bytes behind the partitions of an answer")
-            piece = piece[:in_front]
-        self.relay.client.write(piece)
+        in_front = apart.feed(piece, at)
+        if in_front == len(piece):
+            self.relay.client.write(piece)
+            return
+        self._tail.append(piece[in_front:])
+        if sum(map(len, self._tail)) > MOST_KEPT_BYTES:
+            raise ConnectionRefused(f"more than {MOST_KEPT_BYTES:,} bytes behind the partitions of an answer")
+        self.relay.client.write(memoryview(piece)[:in_front])
 
     def more(self, piece: bytes, *, is_last: bool) -> None:
         """Pass on more of a large answer."""

@@ -24,45 +24,30 @@ class ProxiedRequest:
     ``request`` is the body that is kept, without header; ``answer`` the kept frame without its length. Empty: not kept.
     """
 
-    __slots__ = (
-        "answer",
-        "answered_ms",
-        "arrived_ms",
-        "body_at",
-        "client_id",
-        "correlation_id",
-        "fault",
-        "has_answer",
-        "is_forwarded",
-        "is_raw",
-        "on_turn",
-        "plan",
-        "ready",
-        "request",
-    )
+    # Defaults of the class: most requests pass, and set nothing but their plan and correlation id.
+    client_id = ""
+    body_at = 0
+    """Where the body begins in the frame, its length included."""
+    arrived_ms = 0.0
+    answered_ms = 0.0
+    request = NOTHING
+    answer = NOTHING
+    has_answer = True
+    """Whether the broker answers: it does not answer a Produce with acks of 0."""
+    is_forwarded = True
+    """Whether the broker has it. A rule may answer in the broker's place."""
+    is_raw = False
+    """True for a bare token of SASL, without a header (SaslHandshake 0)."""
+    ready: bytes | None = None
+    """The answer in the broker's place."""
+    fault: object = None
+    """A rule's change of the answer."""
+    on_turn: Callable[[], None] | None = None
+    """Called when all answers in front of this one are with the client."""
 
-    def __init__(self, plan: Plan, correlation_id: int, client_id: str, body_at: int, arrived_ms: float) -> None:
+    def __init__(self, plan: Plan, correlation_id: int) -> None:
         self.plan = plan
         self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.body_at = body_at
-        """Where the body begins in the frame without its length."""
-        self.arrived_ms = arrived_ms
-        self.answered_ms = 0.0
-        self.request = NOTHING
-        self.answer = NOTHING
-        self.has_answer = True
-        """Whether the broker answers: it does not answer a Produce with acks of 0."""
-        self.is_forwarded = True
-        """Whether the broker has it. A rule may answer in the broker's place."""
-        self.is_raw = False
-        """True for a bare token of SASL, without a header (SaslHandshake 0)."""
-        self.ready: bytes | None = None
-        """The answer in the broker's place."""
-        self.fault: object = None
-        """A rule's change of the answer."""
-        self.on_turn: Callable[[], None] | None = None
-        """Called when all answers in front of this one are with the client."""
 
 
 def is_raw_token(beginning: bytes) -> bool:
@@ -72,14 +57,14 @@ def is_raw_token(beginning: bytes) -> bool:
     """
     key, version = (int.from_bytes(beginning[at : at + 2], "big") for at in (LENGTH_BYTES, LENGTH_BYTES + 2))
     try:
-        read_request_header(beginning[LENGTH_BYTES:])
+        read_request_header(beginning, LENGTH_BYTES)
     except SchemaError:
         return True
     return key > 100 or version > 64
 
 
 def acks_of(beginning: bytes, exchange: ProxiedRequest) -> int:
-    """The acks of a Produce request, from the beginning of its frame without length. Raises :class:`SchemaError`."""
+    """The acks of a Produce request, from the beginning of its frame. Raises :class:`SchemaError`."""
     at = exchange.body_at
     try:
         if exchange.plan.is_flexible:

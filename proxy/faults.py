@@ -82,7 +82,7 @@ class ProxyFaults:
         codec = exchange.plan.codec
         assert codec is not None, "rules choose known forms only"
         try:
-            request: Any = codec.read_request(frame[LENGTH_BYTES:], exchange.body_at)
+            request: Any = codec.read_request(frame, exchange.body_at)
         except SchemaError:
             return False
         context = context_of(relay, exchange)

@@ -5,10 +5,12 @@ Most frames pass as they come. A frame whose owner wants to see or change it is 
 
 from __future__ import annotations
 
+import struct
 from enum import Enum
 from typing import Final, Protocol
 
 LENGTH_BYTES: Final = 4
+_LENGTH: Final = struct.Struct(">i").unpack_from
 
 
 class Pass(Enum):
@@ -69,6 +71,16 @@ class FrameSplitter:
 
     def feed(self, data: bytes = b"") -> None:
         """Take bytes; without any, go on with what waits."""
+        if not (self._left or self._wanted or self._rest):
+            # Most pieces are one frame.
+            if len(data) >= LENGTH_BYTES and _LENGTH(data)[0] == len(data) - LENGTH_BYTES:
+                if self._owner.is_blocked:
+                    self._rest = data
+                else:
+                    self._owner.whole(data)
+            elif data:
+                self._split(data)
+            return
         if self._left:
             data = self._stream(data)
             if not data:
@@ -86,7 +98,7 @@ class FrameSplitter:
     def _split(self, data: bytes) -> None:
         owner, at, end = self._owner, 0, len(data)
         while end - at >= LENGTH_BYTES and not owner.is_blocked:
-            length = int.from_bytes(data[at : at + LENGTH_BYTES], "big", signed=True)
+            length: int = _LENGTH(data, at)[0]
             if length < 0:
                 owner.refuse(length, data[at : at + 64])
                 return

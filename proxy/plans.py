@@ -31,6 +31,7 @@ class Plan:
     """One version of an API. ``codec`` is none where its form is not known here: then it passes, and is counted."""
 
     __slots__ = (
+        "answer_passes",
         "api",
         "codec",
         "has_acks",
@@ -39,6 +40,7 @@ class Plan:
         "is_rewritten",
         "key",
         "name",
+        "passes",
         "reads",
         "version",
     )
@@ -60,6 +62,10 @@ class Plan:
         """Whether the whole answer is held, and may be changed."""
         self.reads = known and key in _PASSES and (names_endpoints or self.is_kept)
         """Whether the answer is read while it passes."""
+        self.passes = not self.is_kept and not self.has_acks and key != SASL_HANDSHAKE.key
+        """Whether nothing of the request is looked at but key, version and correlation id."""
+        self.answer_passes = not (self.is_kept or self.is_rewritten or self.reads)
+        """Whether nothing of the answer is looked at but the correlation id."""
 
 
 class Plans(dict[tuple[int, int], Plan]):

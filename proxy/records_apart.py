@@ -86,6 +86,7 @@ class RecordsApart:
         "_kept_bytes",
         "_left",
         "_mark",
+        "_records_left",
         "_most_records",
         "_steps",
         "is_complete",
@@ -112,6 +113,8 @@ class RecordsApart:
         self._at = self._mark = 0
         self._left = size
         """Bytes of the body that are not yet here."""
+        self._records_left = 0
+        """How many bytes of a partition's records are still to come."""
         self._kept: list[bytes] = []
         self._kept_bytes = 0
         self._held_after = held_after
@@ -126,12 +129,18 @@ class RecordsApart:
         self._steps: _Steps = self._walk((*first, *_ops(model, layout)))
         next(self._steps)
 
-    def feed(self, piece: bytes) -> int:
-        """Read a piece; returns how many of its bytes are in front of the tail."""
+    def feed(self, piece: bytes, at: int = 0) -> int:
+        """Read a piece, the first one from ``at`` on; returns where in it the tail begins."""
         if self.problem or self.is_complete:
             return 0 if self.tail_begins else len(piece)
+        size = len(piece) - at
+        self._left -= size
+        if self._records_left > size:
+            self._records_left -= size
+            return len(piece)
         had_begun = self.tail_begins
-        self._left -= len(piece)
+        if at:
+            self._at = self._mark = at
         try:
             self._steps.send(piece)
         except StopIteration:
@@ -195,12 +204,15 @@ class RecordsApart:
             yield from self._need(first)
             self._add(self._data[self._at : self._at + first])
             self._at += first
-        left = size - first
-        while left > (here := len(self._data) - self._at):
-            left -= here
+        left = size - first - (len(self._data) - self._at)
+        if left > 0:
+            # Pieces that are nothing but records do not come here.
+            self._records_left, self._data = left, b""
             self._data = yield
-            self._at = 0
-        self._at += left
+            self._at = self._records_left
+            self._records_left = 0
+        else:
+            self._at += size - first
         self._mark = self._at
 
     def _tags(self) -> _Steps:

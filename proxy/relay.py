@@ -89,19 +89,19 @@ class Relay:
 
     def finish(self, exchange: ProxiedRequest) -> None:
         """An exchange is over."""
-        exchange.answered_ms = self.proxy.now_ms()
         if exchange.plan.is_kept:
+            exchange.answered_ms = self.proxy.now_ms()
             self.kept_bytes -= len(exchange.request)
             self.proxy.watch.exchanged(self, exchange)
-        if self.pending and (on_turn := self.pending[0].on_turn) is not None:
-            self.pending[0].on_turn = None
-            on_turn()
-        if not self.pending:
-            if self.is_draining:
-                self.end()
-            elif self.client.at_eof:
-                # Later: a finished exchange may be in front of requests that came in the same piece.
-                self.proxy.call_later(0, self.client.go_on)
+        if self.pending:
+            if (on_turn := self.pending[0].on_turn) is not None:
+                self.pending[0].on_turn = None
+                on_turn()
+        elif self.is_draining:
+            self.end()
+        elif self.client.at_eof:
+            # Later: a finished exchange may be in front of requests that came in the same piece.
+            self.proxy.call_later(0, self.client.go_on)
 
     def drain(self) -> None:
         """Take no more requests, and end once all are answered."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from typing import TYPE_CHECKING, Final
 
 from rejoin.protocol.registry import SASL_HANDSHAKE
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 HALF_CLOSED_SECONDS: Final = 30.0
 """How long a client that has closed its half has for the answers that it awaits."""
 _LONGEST_HEAD: Final = 65_536
-"""Bytes in which the header of a request must be."""
+"""Bytes of a request that are awaited, as its header ends there."""
+_HEAD: Final = struct.Struct(">hhi").unpack_from
+"""Key, version and correlation id of a request."""
+_LEAST_BYTES: Final = LENGTH_BYTES + 10
+"""A frame with a header, whose client id is null."""
 _LONGEST_REQUEST: Final = 1 << 30
 MOST_PENDING: Final = 1_000
 """Requests of one connection without an answer. Clients send five to a broker, Kafka reads one at a time."""
@@ -107,20 +112,28 @@ class ClientSide(Side):
         relay = self.relay
         if relay.login is not None and relay.login.takes(frame):
             return
+        proxy = relay.proxy
+        if proxy.rules is None and not relay.is_raw_login and len(frame) >= _LEAST_BYTES:
+            key, version, correlation_id = _HEAD(frame, LENGTH_BYTES)
+            plan = proxy.plans[key, version]
+            if plan.passes:
+                proxy.count(plan)
+                relay.pending.append(ProxiedRequest(plan, correlation_id))
+                relay.broker.write(frame)
+                return
         if relay.is_raw_login:
             if is_raw_token(frame):
                 self._pass_token(frame)
                 return
             relay.is_raw_login = False
         exchange = self._exchange(frame)
-        relay.proxy.count(exchange.plan)
+        proxy.count(exchange.plan)
         if exchange.plan.key == SASL_HANDSHAKE.key and exchange.plan.version == 0:
             relay.is_raw_login = True
         if exchange.plan.is_kept:
             exchange.request = self._kept(exchange, frame)
             relay.kept_bytes += len(exchange.request)
-        rules = relay.proxy.rules
-        if rules is None or not rules.takes(relay, exchange, frame):
+        if proxy.rules is None or not proxy.rules.takes(relay, exchange, frame):
             self.forward(exchange, frame)
 
     def forward(self, exchange: ProxiedRequest, frame: bytes) -> None:
@@ -134,23 +147,24 @@ class ClientSide(Side):
 
     def _exchange(self, beginning: bytes) -> ProxiedRequest:
         """The exchange of a request, of which the beginning is enough. Raises :class:`SchemaError`."""
-        header = read_request_header(beginning[LENGTH_BYTES : LENGTH_BYTES + _LONGEST_HEAD])
-        plan = self.relay.proxy.plans[header.api_key, header.api_version]
-        exchange = ProxiedRequest(
-            plan, header.correlation_id, header.client_id, header.body_at, self.relay.proxy.now_ms()
-        )
+        proxy = self.relay.proxy
+        header = read_request_header(beginning, LENGTH_BYTES)
+        plan = proxy.plans[header.api_key, header.api_version]
+        exchange = ProxiedRequest(plan, header.correlation_id)
+        exchange.client_id, exchange.body_at = header.client_id, header.body_at
+        exchange.arrived_ms = proxy.now_ms()
         if plan.has_acks:
-            exchange.has_answer = acks_of(beginning[LENGTH_BYTES : LENGTH_BYTES + _LONGEST_HEAD], exchange) != 0
+            exchange.has_answer = acks_of(beginning, exchange) != 0
         return exchange
 
     def _kept(self, exchange: ProxiedRequest, frame: bytes) -> bytes:
         """The body that is kept: of a Produce without records, of others all."""
         if exchange.plan.has_acks:
             apart = _without_records(exchange, len(frame))
-            apart.feed(frame[LENGTH_BYTES + exchange.body_at :])
+            apart.feed(frame, exchange.body_at)
             return self._body(apart)
         if len(frame) <= MOST_KEPT_BYTES:
-            return frame[LENGTH_BYTES + exchange.body_at :]
+            return frame[exchange.body_at :]
         self.relay.proxy.counters.not_looked_at += 1
         return b""
 
@@ -162,7 +176,7 @@ class ClientSide(Side):
 
     def _pass_token(self, frame: bytes) -> None:
         plan = self.relay.proxy.plans[SASL_HANDSHAKE.key, 0]
-        exchange = ProxiedRequest(plan, -1, "", 0, self.relay.proxy.now_ms())
+        exchange = ProxiedRequest(plan, -1)
         exchange.is_raw = True
         self.forward(exchange, frame)
 
@@ -188,7 +202,7 @@ class ClientSide(Side):
         relay.proxy.count(plan)
         if plan.is_kept and plan.has_acks:
             self.apart = _without_records(exchange, size)
-            self.apart.feed(beginning[LENGTH_BYTES + exchange.body_at :])
+            self.apart.feed(beginning, exchange.body_at)
         elif plan.is_kept:
             relay.proxy.counters.not_looked_at += 1
         self._streamed = exchange
@@ -218,5 +232,5 @@ def _without_records(exchange: ProxiedRequest, size: int) -> RecordsApart:
     """The reader of a Produce; ``size`` is that of the frame."""
     codec = exchange.plan.codec
     assert codec is not None, "only known forms are kept"
-    body = size - LENGTH_BYTES - exchange.body_at
+    body = size - exchange.body_at
     return RecordsApart(codec.api.request, codec, body, most_records=_BATCH_HEAD_BYTES)

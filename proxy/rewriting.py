@@ -147,6 +147,12 @@ def rewritten_tail(codec: Codec, response: Any, tail: bytes, addresses: LocalAdd
     raise AssertionError("an answer without endpoints is shorter than one with")
 
 
+@cache
+def tail_without_endpoints(codec: Codec) -> bytes:
+    """The bytes behind the partitions of an answer that names no leader, as most do."""
+    return _tail_of(codec, ())
+
+
 def _tail_of(codec: Codec, endpoints: tuple[NodeEndpoint, ...]) -> bytes:
     named: Any = codec.api.response
     return codec.write_response(named(node_endpoints=endpoints))[_head_bytes(codec) :]

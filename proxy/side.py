@@ -41,7 +41,7 @@ class Side(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Send bytes to this end."""
         if self.transport is not None and data:
             self.transport.write(data)
@@ -85,16 +85,10 @@ class Side(asyncio.Protocol):
     def go_on(self) -> None:
         """Take what waits, and read again, where that is possible now."""
         if self.splitter.has_part and not self.is_blocked:
-            self.feed()
+            self.data_received(b"")
         self.read_or_not()
 
     def data_received(self, data: bytes) -> None:
-        self.feed(data)
-        if self.is_blocked:
-            self.read_or_not()
-
-    def feed(self, data: bytes = b"") -> None:
-        """Take bytes in."""
         try:
             self.splitter.feed(data)
         except WrongBrokers as problem:
@@ -102,6 +96,8 @@ class Side(asyncio.Protocol):
             self.relay.end(str(problem))
         except (ConnectionRefused, SchemaError) as problem:
             self.relay.end(str(problem))
+        if self.is_blocked:
+            self.read_or_not()
 
     def refuse(self, size: int, beginning: bytes) -> None:
         raise ConnectionRefused(f"a frame of {size} bytes; expected a length of 0 or more")

@@ -49,16 +49,16 @@ def is_flexible(api: Api, version: int) -> bool:
     return api.flexible_from is not None and version >= api.flexible_from
 
 
-def read_request_header(frame: bytes) -> RequestHeader:
-    """Read the header of a request of any API and version. Raises :class:`SchemaError`.
+def read_request_header(frame: bytes, at: int = 0) -> RequestHeader:
+    """Read the header of a request of any API and version, from ``at`` on. Raises :class:`SchemaError`.
 
     It is version 2 of the header where the request is flexible, else version 1.
     """
     try:
-        key, version, correlation_id, length = _REQUEST_HEAD.unpack_from(frame)
+        key, version, correlation_id, length = _REQUEST_HEAD.unpack_from(frame, at)
     except struct.error:
-        raise SchemaError("header", f"{len(frame)} bytes", "a request header") from None
-    at = _REQUEST_HEAD.size
+        raise SchemaError("header", f"{len(frame) - at} bytes", "a request header") from None
+    at += _REQUEST_HEAD.size
     client_id = ""
     # Kafka: the client id keeps its two-byte length in flexible versions; a null one counts as empty.
     if length != -1:

@@ -126,7 +126,7 @@ class ClientLogin:
         relay = self._relay
         plan = relay.proxy.plans[SASL_HANDSHAKE.key, 1]
         relay.proxy.count(plan)
-        exchange = ProxiedRequest(plan, -1, "", 0, relay.proxy.now_ms())
+        exchange = ProxiedRequest(plan, -1)
         exchange.is_forwarded = False
         exchange.ready = answer
         relay.pending.append(exchange)
