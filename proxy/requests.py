@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rejoin.protocol.registry import SASL_HANDSHAKE
 from rejoin.protocol.wire.codec import read_request_header
+from rejoin.protocol.wire.errors import SchemaError
 from rejoin.proxy.exchange import ProxiedRequest, acks_of, is_raw_token
 from rejoin.proxy.frames import LENGTH_BYTES, Pass
 from rejoin.proxy.records_apart import RecordsApart
@@ -24,6 +25,8 @@ _HEAD: Final = struct.Struct(">hhi").unpack_from
 """Key, version and correlation id of a request."""
 _LEAST_BYTES: Final = LENGTH_BYTES + 10
 """A frame with a header, whose client id is null."""
+_CLIENT_AT: Final = LENGTH_BYTES + 8
+"""Where the client id of a request begins, with its length."""
 _LONGEST_REQUEST: Final = 1 << 30
 MOST_PENDING: Final = 1_000
 """Requests of one connection without an answer. Clients send five to a broker, Kafka reads one at a time."""
@@ -33,10 +36,18 @@ _BATCH_HEAD_BYTES: Final = 61
 """Bytes of a partition's records that are kept of a Produce: the head of its first batch, which has no record."""
 
 
+class _KnownClient(NamedTuple):
+    """The part of a header that is the same in each request of a client."""
+
+    head: bytes
+    client_id: str
+    body_at: int
+
+
 class ClientSide(Side):
     """The client's end: what comes are requests."""
 
-    __slots__ = ("_streamed", "apart", "at_eof", "held")
+    __slots__ = ("_known", "_streamed", "apart", "at_eof", "held")
 
     def __init__(self, relay: Relay) -> None:
         super().__init__(relay)
@@ -45,6 +56,8 @@ class ClientSide(Side):
         self.apart: RecordsApart | None = None
         """The reader of the large request that passes, where it is looked at."""
         self._streamed: ProxiedRequest | None = None
+        self._known: list[_KnownClient | None] = [None, None]
+        """The client in inflexible and in flexible headers."""
         self.at_eof = False
         """Whether the client has closed its half."""
 
@@ -148,10 +161,17 @@ class ClientSide(Side):
     def _exchange(self, beginning: bytes) -> ProxiedRequest:
         """The exchange of a request, of which the beginning is enough. Raises :class:`SchemaError`."""
         proxy = self.relay.proxy
-        header = read_request_header(beginning, LENGTH_BYTES)
-        plan = proxy.plans[header.api_key, header.api_version]
-        exchange = ProxiedRequest(plan, header.correlation_id)
-        exchange.client_id, exchange.body_at = header.client_id, header.body_at
+        if len(beginning) < _LEAST_BYTES:
+            raise SchemaError("header", f"{len(beginning) - LENGTH_BYTES} bytes", "a request header")
+        key, version, correlation_id = _HEAD(beginning, LENGTH_BYTES)
+        plan = proxy.plans[key, version]
+        exchange = ProxiedRequest(plan, correlation_id)
+        known = self._known[plan.is_flexible]
+        if known is None or not beginning.startswith(known.head, _CLIENT_AT):
+            header = read_request_header(beginning, LENGTH_BYTES)
+            head = beginning[_CLIENT_AT : header.body_at]
+            known = self._known[plan.is_flexible] = _KnownClient(head, header.client_id, header.body_at)
+        exchange.client_id, exchange.body_at = known.client_id, known.body_at
         exchange.arrived_ms = proxy.now_ms()
         if plan.has_acks:
             exchange.has_answer = acks_of(beginning, exchange) != 0
