@@ -37,7 +37,6 @@ from rich.table import Table
 
 from benchmarks import printer
 from benchmarks.server_load import loop_factory
-from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import InitialTopic, Options
@@ -56,6 +55,7 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record, offsets_partition
 from rejoin.protocol.types import ZERO_UUID, TopicPartition
 from rejoin.protocol.unvalidated import unvalidated
+from rejoin.service_process import calm_collector
 from tests.postgres import running_server
 
 COMMITTERS: Final = 64

@@ -28,7 +28,6 @@ from benchmarks import printer
 from benchmarks.server_load import loop_factory
 from rejoin.coordinator.commands.log.contents import LogRecord, LogSummary
 from rejoin.coordinator.commands.log.filling import fill_database
-from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import InitialTopic, Options
@@ -51,6 +50,7 @@ from rejoin.protocol.records.consumer_offsets import (
     offsets_partition,
 )
 from rejoin.protocol.types import TopicPartition
+from rejoin.service_process import calm_collector
 from tests.postgres import running_server
 
 GROUPS: Final = int(os.environ.get("REJOIN_LOAD_GROUPS", "10000"))

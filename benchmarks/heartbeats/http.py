@@ -18,7 +18,6 @@ from rich.table import Table
 
 from benchmarks import printer
 from benchmarks.server_load import LoadResult, aiohttp_app, hammer, http_post, on_last_core, served
-from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service import logs
@@ -27,6 +26,7 @@ from rejoin.coordinator.service.options import Options
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from rejoin.service_process import calm_collector
 
 ROUNDS: Final = 7
 SECONDS: Final = 1.0

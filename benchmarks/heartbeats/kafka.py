@@ -26,11 +26,11 @@ from benchmarks import printer
 from benchmarks.heartbeats.http import form_group, http_heartbeat, member_id
 from benchmarks.heartbeats.mock_cluster import mock_heartbeat, start_mock_cluster
 from benchmarks.server_load import LoadResult, hammer, on_last_core, served
-from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
+from rejoin.service_process import calm_collector
 
 ROUNDS: Final = 7
 SECONDS: Final = 1.0

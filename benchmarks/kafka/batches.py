@@ -33,7 +33,6 @@ from benchmarks import printer
 from benchmarks.heartbeats.kafka import kafka_port
 from benchmarks.kafka.plain_servers import start_checking, start_copying, start_keeping
 from benchmarks.server_load import ServerProcess, loop_factory, never_asleep, on_last_core, served
-from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
@@ -47,6 +46,7 @@ from rejoin.protocol.registry import CREATE_TOPICS, DELETE_TOPICS, FETCH, PRODUC
 from rejoin.protocol.wire.codec import codec_of
 from rejoin.protocol.wire.record_batch import BatchHeader, sealed
 from rejoin.protocol.wire.records import DefaultRecord, write_records
+from rejoin.service_process import calm_collector
 
 ROUNDS: Final = 5
 CONNECTIONS: Final = 4

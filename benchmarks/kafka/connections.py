@@ -54,11 +54,11 @@ async def _connect(port: int, count: int, first: bytes) -> tuple[list[_Peer], li
     loop = asyncio.get_running_loop()
     answered = [0]
     peers = []
-    for number in range(count):
+    for _ in range(count):
         _, peer = await loop.create_connection(lambda: _Peer(answered), "127.0.0.1", port)
         peer.transport.write(first)
         peers.append(peer)
-        await _until(answered, number + 1)
+    await _until(answered, count)
     return peers, answered
 
 

@@ -4,7 +4,7 @@ The copying proxy is asyncio on uvloop as ours is: what it takes is the price of
 with a journal, and under control. A proxy has one core to itself; clients and broker share the other, in one process
 that never sleeps. Rounds are short and alternate; of each request the round with the least processor time counts, which
 other processes have disturbed least. On a busy machine ratios of processor time hold and rates do not, so both are
-shown, and aims are checked by processor time. Latency is checked as the median of the rounds.
+shown, and aims are checked by processor time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 from rich.table import Table
@@ -38,6 +37,7 @@ MANY: Final = 2_000
 """Connections at one time."""
 PER_SECOND: Final = 1_000
 """Requests a second for latencies, below what any of the servers can do."""
+PACED_TURNS: Final = 40
 _PACED_CONNECTIONS: Final = 50
 
 DIRECT: Final = "no proxy"
@@ -62,8 +62,8 @@ class Found:
     """What was measured of one server."""
 
     loads: dict[str, list[LoadResult]] = field(default_factory=lambda: {name: [] for name in CONNECTIONS})
-    p50_ms: list[float] = field(default_factory=list)
-    p99_ms: list[float] = field(default_factory=list)
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
     resident: list[int] = field(default_factory=list)
     """Bytes at the end of each round."""
     many: LoadResult | None = None
@@ -110,32 +110,41 @@ class _PacedClient(asyncio.Protocol):
             self._took.append(now - self._sent.popleft())
 
 
-async def latencies(port: int, request: bytes, seconds: float) -> list[float]:
-    """The seconds that each answer takes at a fixed rate of requests, in order of size."""
+async def latencies(ports: dict[str, int], request: bytes) -> dict[str, list[float]]:
+    """The seconds that each answer takes at a fixed rate of requests, by server and in order of size.
+
+    The servers take turns of a few ms, so that what else the machine does meets all of them.
+    """
     loop = asyncio.get_running_loop()
-    took: list[float] = []
-    clients = [
-        (await loop.create_connection(lambda: _PacedClient(request, took), "127.0.0.1", port))[1]
-        for _ in range(_PACED_CONNECTIONS)
-    ]
+    took: dict[str, list[float]] = {name: [] for name in ports}
+    clients: dict[str, list[_PacedClient]] = {}
+    for name, port in ports.items():
+        made = partial(_PacedClient, request, took[name])
+        clients[name] = [(await loop.create_connection(made, "127.0.0.1", port))[1] for _ in range(_PACED_CONNECTIONS)]
     with never_asleep():
-        for client in clients:
-            client.send()
-        while len(took) < len(clients):  # noqa: ASYNC110 - an event would cost the load something
-            await asyncio.sleep(0)
-        took.clear()
-        count = max(int(PER_SECOND * seconds), 1)
-        began = time.perf_counter()
-        for number in range(count):
-            while time.perf_counter() < began + number / PER_SECOND:  # noqa: ASYNC110
-                await asyncio.sleep(0)
-            clients[number % len(clients)].send()
-        while len(took) < count:  # noqa: ASYNC110
-            await asyncio.sleep(0)
-    for client in clients:
-        client.transport.abort()
+        for name in ports:
+            await _paced(clients[name], took[name])
+            took[name].clear()
+        for _ in range(PACED_TURNS):
+            for name in ports:
+                await _paced(clients[name], took[name])
+    for each in clients.values():
+        for client in each:
+            client.transport.abort()
     await asyncio.sleep(0.05)
-    return sorted(took)
+    return {name: sorted(each) for name, each in took.items()}
+
+
+async def _paced(clients: list[_PacedClient], took: list[float]) -> None:
+    """One request on each connection, one after the other, until all are answered."""
+    expected = len(took) + len(clients)
+    began = time.perf_counter()
+    for number, client in enumerate(clients):
+        while time.perf_counter() < began + number / PER_SECOND:  # noqa: ASYNC110 - an event would cost the load something
+            await asyncio.sleep(0)
+        client.send()
+    while len(took) < expected:  # noqa: ASYNC110
+        await asyncio.sleep(0)
 
 
 async def measure_all(listener: socket.socket, servers: dict[str, ServerProcess], rounds: int) -> dict[str, Found]:
@@ -151,11 +160,11 @@ async def measure_all(listener: socket.socket, servers: dict[str, ServerProcess]
             for api, request in requests.items():
                 load = await hammered(port, request, CONNECTIONS[api], SECONDS, cpu_seconds)
                 found[name].loads[api].append(load)
-            took = await latencies(port, requests["Heartbeat"], SECONDS)
-            found[name].p50_ms.append(took[len(took) // 2] * 1_000)
-            found[name].p99_ms.append(took[len(took) * 99 // 100] * 1_000)
             if server is not None:
                 found[name].resident.append(server.resident_bytes())
+    for name, took in (await latencies(ports, requests["Heartbeat"])).items():
+        found[name].p50_ms = took[len(took) // 2] * 1_000
+        found[name].p99_ms = took[len(took) * 99 // 100] * 1_000
     for name, server in servers.items():
         # The first connections get memory that was free already.
         for _ in range(2):
@@ -200,7 +209,7 @@ def _others_table(found: dict[str, Found]) -> Table:
     for column in ("p50 ms", "p99 ms", "p99 added", f"µs CPU of {MANY:,}", "kB each", "MB at first", "grown"):
         table.add_column(column, justify="right")
     for name, each in found.items():
-        latency = median(each.p50_ms), median(each.p99_ms), median(each.p99_ms) - median(found[DIRECT].p99_ms)
+        latency = each.p50_ms, each.p99_ms, each.p99_ms - found[DIRECT].p99_ms
         cells = [f"{value:.2f}" for value in latency]
         if each.many is not None:
             cells += [f"{each.many.cpu_micros:.1f}", f"{each.idle_bytes / 1_024:.1f}"]
@@ -220,7 +229,7 @@ def aims(found: dict[str, Found]) -> list[tuple[str, float, float]]:
             (f"{name}: {api} of 1 MiB, CPU ÷ copying", each.cpu(api) / copying.cpu(api), 1 / LEAST_RATE)
             for api in ("Produce", "Fetch")
         ]
-        rows.append((f"{name}: ms added at p99", median(each.p99_ms) - median(direct.p99_ms), MOST_ADDED_MS))
+        rows.append((f"{name}: ms added at p99", each.p99_ms - direct.p99_ms, MOST_ADDED_MS))
         rows.append((f"{name}: memory grown by", each.growth(), MOST_GROWTH))
     return rows
 

@@ -40,9 +40,9 @@ from benchmarks.commits import Rate
 from benchmarks.server_load import loop_factory
 from benchmarks.transactions.bare import bare_transactions
 from benchmarks.transactions.producers import TransactionalProducer, make_topic
-from rejoin.coordinator.commands.serve import calm_collector
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
+from rejoin.service_process import calm_collector
 
 PRODUCERS: Final = 16
 WRITES: Final = 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -31,6 +30,7 @@ from rejoin.journal.segments import JournalError
 from rejoin.posix import allow_many_connections, fast_loop_factory, stop_signals
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
 from rejoin.protocol.units import size_bytes
+from rejoin.service_process import calm_collector
 
 if TYPE_CHECKING:
     from rejoin.coordinator.commands.beside_node import BesideNode
@@ -248,14 +248,3 @@ def _cluster(options: Options, brokers: int) -> BrokerCluster:
     from rejoin.coordinator.in_process_brokers.cluster import BrokerCluster  # noqa: PLC0415
 
     return BrokerCluster(options, brokers)
-
-
-def calm_collector() -> None:
-    """Run Python's cycle collector less often, and exempt all objects that exist now.
-
-    Only for a process that is nothing but a service. Ten thousand parked requests are half a million objects without a
-    cycle; scanning them repeatedly costs more than answering them.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)

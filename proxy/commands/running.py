@@ -27,6 +27,7 @@ from rejoin.proxy.line_file import LineFile
 from rejoin.proxy.listeners.client_login import ClientProtection
 from rejoin.proxy.service import Proxy, ProxyOptions, Watch
 from rejoin.proxy.watch import RequestWatch
+from rejoin.service_process import calm_collector
 
 REQUEST_LOG: Final = "kafka-request.log"
 """The file in the journal's folder."""
@@ -197,6 +198,7 @@ async def _serve(options: ProxyOptions, journal: RequestWatch | None, place: Con
             proxy = await controlled_proxy(stack, options, watch, place.host, place.port, place.token)
         authority = {"tls_ca": options.clients.ca_location} if options.clients and options.clients.ca_location else {}
         structlog.get_logger("proxy").info("proxy_ready", bootstrap_servers=proxy.bootstrap_servers, **authority)
+        calm_collector()
         with stop_signals(loop, stopping.set):
             await stopping.wait()
             await proxy.stop(drain=True)

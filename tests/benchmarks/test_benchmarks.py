@@ -38,7 +38,14 @@ TINY: dict[str, dict[str, Any]] = {
     "kafka.authorization": {"ACLS": 10, "ROUNDS": 1, "REPEATS": 3, "AT_MOST": 1_000.0},
     "kafka.batches": {"ROUNDS": 1, "SIZES": {"2 kB": (2_048, 5)}},
     "kafka.share_groups": {"FETCHES": 2, "ROUNDS": 1, "BOUND": 1_000.0},
-    "proxy.speed": {"QUICK_ROUNDS": 1, "SECONDS": 0.02, "MANY": 20, "OURS": ("--journal",), "AIMED": ("--journal",)}
+    "proxy.speed": {
+        "QUICK_ROUNDS": 1,
+        "SECONDS": 0.02,
+        "MANY": 20,
+        "PACED_TURNS": 1,
+        "OURS": ("--journal",),
+        "AIMED": ("--journal",),
+    }
     | {"FAILS_BEYOND": 1e9},
     "parked_joins": {"SIZES": (20,)},
     "transactions.markers": {"PARTITIONS": (40, 400), "ROUNDS": 4},
