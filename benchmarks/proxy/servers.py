@@ -28,7 +28,7 @@ from rejoin.protocol.messages.records.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from rejoin.protocol.registry import FETCH, HEARTBEAT, PRODUCE, Api
+from rejoin.protocol.registry import BY_NAME, FETCH, HEARTBEAT, PRODUCE, Api
 from rejoin.protocol.wire.codec import codec_of
 from rejoin.proxy.control.running import controlled_proxy
 from rejoin.proxy.line_file import LineFile
@@ -71,12 +71,13 @@ def request_frames() -> dict[str, bytes]:
     return {api.name: framed(api, _VERSIONS[api.key], request) for api, (request, _) in _requests().items()}
 
 
-def _answers() -> dict[int, bytes]:
+def answer_frames() -> dict[str, bytes]:
+    """The answers as they travel, by the name of their API."""
     found = {}
     for api, (_, response) in _requests().items():
         codec = codec_of(api.key, _VERSIONS[api.key])
         assert codec is not None, "the version is known"
-        found[api.key] = codec.response_frame(1, response)
+        found[api.name] = codec.response_frame(1, response)
     return found
 
 
@@ -111,7 +112,7 @@ class _FixedBroker(asyncio.Protocol):
 
 async def start_broker(listener: socket.socket) -> asyncio.Server:
     """A broker without which no proxy can be measured."""
-    answers = _answers()
+    answers = {BY_NAME[name].key: answer for name, answer in answer_frames().items()}
     return await asyncio.get_running_loop().create_server(lambda: _FixedBroker(answers), sock=listener)
 
 
@@ -188,6 +189,8 @@ async def start_proxy(
     if is_controlled:
         await controlled_proxy(stack, options, watch, "127.0.0.1", 0, None)
     else:
-        await Proxy(options, watch).start()
+        proxy = Proxy(options, watch)
+        await proxy.start()
+        stack.push_async_callback(proxy.stop)
     calm_collector()
     return stack

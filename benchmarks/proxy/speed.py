@@ -1,22 +1,23 @@
 """The proxy's costs beside a proxy that only copies bytes, and beside none, in one run.
 
 The copying proxy is asyncio on uvloop as ours is: what it takes is the price of standing between. Ours runs as it is,
-with a journal, and under control. A proxy has one core to itself; clients and broker share the other, in one process
-that never sleeps. Rounds are short and alternate; of each request the round with the least processor time counts, which
-other processes have disturbed least. On a busy machine ratios of processor time hold and rates do not, so both are
-shown, and aims are checked by processor time.
+with a journal, and under control. Clients, broker and proxies share one process and one loop, and take turns of a few
+ms. What a proxy takes is the processor time of a request through it, without that of the same request to the broker.
+So other processes on the machine, which change rates by several times, change little; the least disturbed round counts.
+Requests of 1 MiB cost up to twice as much where a buffer happens to lie badly, so all is set up several times, in
+either order.
+
+For memory and 2,000 connections each proxy has a process of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import resource
 import socket
 import sys
 import tempfile
-import time
-from collections import deque
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,19 +27,25 @@ from rich.table import Table
 
 from benchmarks import printer
 from benchmarks.kafka.connections import idle_bytes
-from benchmarks.proxy.servers import request_frames, start_broker, start_copying, start_proxy
-from benchmarks.server_load import LoadResult, ServerProcess, hammered, loop_factory, never_asleep, on_last_core, served
+from benchmarks.proxy.load import Load
+from benchmarks.proxy.servers import answer_frames, request_frames, start_broker, start_copying, start_proxy
+from benchmarks.server_load import ServerProcess, hammered, loop_factory, on_last_core, served
+from rejoin.service_process import allow_many_connections, calm_collector
 
-ROUNDS: Final = 7
-QUICK_ROUNDS: Final = 3
-SECONDS: Final = 0.4
-CONNECTIONS: Final = {"Heartbeat": 64, "Fetch": 4, "Produce": 4}
-MANY: Final = 2_000
-"""Connections at one time."""
+ROUNDS: Final = 10
+"""Rounds of each set-up."""
+SET_UPS: Final = 6
+QUICK_SET_UPS: Final = 2
+REQUESTS: Final = {"Heartbeat": (64, 640), "Fetch": (4, 16), "Produce": (4, 16)}
+"""Connections, and requests of a round."""
 PER_SECOND: Final = 1_000
 """Requests a second for latencies, below what any of the servers can do."""
-PACED_TURNS: Final = 40
-_PACED_CONNECTIONS: Final = 50
+PACED_CONNECTIONS: Final = 50
+MANY: Final = 2_000
+"""Connections at one time."""
+WAVES: Final = 3
+"""How often as many connections are opened and closed."""
+SECONDS: Final = 0.5
 
 DIRECT: Final = "no proxy"
 COPYING: Final = "copying"
@@ -52,7 +59,7 @@ MOST_CPU: Final = 2.0
 MOST_ADDED_MS: Final = 1.0
 """Latency that the proxy adds at the 99th percentile."""
 MOST_GROWTH: Final = 0.1
-"""Part by which a proxy's memory may grow from the end of the first round to that of the last."""
+"""Part by which a proxy's memory may grow after its first wave of connections."""
 FAILS_BEYOND: Final = 1.5
 """How many times an aim may be missed before the benchmark fails."""
 
@@ -61,158 +68,145 @@ FAILS_BEYOND: Final = 1.5
 class Found:
     """What was measured of one server."""
 
-    loads: dict[str, list[LoadResult]] = field(default_factory=lambda: {name: [] for name in CONNECTIONS})
-    p50_ms: float = 0.0
-    p99_ms: float = 0.0
-    resident: list[int] = field(default_factory=list)
-    """Bytes at the end of each round."""
-    many: LoadResult | None = None
-    """Heartbeats on many connections."""
+    rounds: dict[str, list[float]] = field(default_factory=lambda: {api: [] for api in REQUESTS})
+    """µs of a request, those of clients and broker included."""
+    took: list[float] = field(default_factory=list)
+    """Seconds of each answer at a fixed rate."""
     idle_bytes: float = 0.0
+    """Memory of one of many connections."""
+    many_micros: float = 0.0
+    """Processor time of a heartbeat on many connections."""
+    resident: list[int] = field(default_factory=list)
+    """Bytes of the process after each wave of connections."""
 
-    def cpu(self, name: str) -> float:
-        """The processor time of a request, in µs."""
-        return min(each.cpu_micros for each in self.loads[name])
+    def micros(self, api: str) -> float:
+        """The processor time of a request, clients and broker included."""
+        return min(self.rounds[api])
 
-    def rate(self, name: str) -> float:
-        """Requests a second."""
-        return max(each.per_second for each in self.loads[name])
+    def at_ms(self, part: float) -> float:
+        """The latency below which this part of the answers came, in ms."""
+        return sorted(self.took)[int(len(self.took) * part)] * 1_000
 
     def growth(self) -> float:
-        """The part by which memory grew from the end of the first round to that of the last."""
-        return self.resident[-1] / self.resident[0] - 1 if self.resident else 0.0
+        """The part by which memory grew from the end of the first wave to that of the last."""
+        return self.resident[-1] / self.resident[0] - 1
 
 
-class _PacedClient(asyncio.Protocol):
-    """Sends when it is time to, and notes how long each answer took. Answers have one size."""
-
-    def __init__(self, request: bytes, took: list[float]) -> None:
-        self._request = request
-        self._took = took
-        self._sent: deque[float] = deque()
-        self._bytes = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport: Any = transport
-
-    def send(self) -> None:
-        """Send a request now."""
-        self._sent.append(time.perf_counter())
-        self.transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
-        if not self._bytes:
-            self._size = 4 + int.from_bytes(data[:4], "big")
-        self._bytes += len(data)
-        now = time.perf_counter()
-        while self._bytes >= self._size:
-            self._bytes -= self._size
-            self._took.append(now - self._sent.popleft())
+Start = Callable[[socket.socket], Awaitable[Any]]
 
 
-async def latencies(ports: dict[str, int], request: bytes) -> dict[str, list[float]]:
-    """The seconds that each answer takes at a fixed rate of requests, by server and in order of size.
-
-    The servers take turns of a few ms, so that what else the machine does meets all of them.
-    """
-    loop = asyncio.get_running_loop()
-    took: dict[str, list[float]] = {name: [] for name in ports}
-    clients: dict[str, list[_PacedClient]] = {}
-    for name, port in ports.items():
-        made = partial(_PacedClient, request, took[name])
-        clients[name] = [(await loop.create_connection(made, "127.0.0.1", port))[1] for _ in range(_PACED_CONNECTIONS)]
-    with never_asleep():
-        for name in ports:
-            await _paced(clients[name], took[name])
-            took[name].clear()
-        for _ in range(PACED_TURNS):
-            for name in ports:
-                await _paced(clients[name], took[name])
-    for each in clients.values():
-        for client in each:
-            client.transport.abort()
-    await asyncio.sleep(0.05)
-    return {name: sorted(each) for name, each in took.items()}
-
-
-async def _paced(clients: list[_PacedClient], took: list[float]) -> None:
-    """One request on each connection, one after the other, until all are answered."""
-    expected = len(took) + len(clients)
-    began = time.perf_counter()
-    for number, client in enumerate(clients):
-        while time.perf_counter() < began + number / PER_SECOND:  # noqa: ASYNC110 - an event would cost the load something
-            await asyncio.sleep(0)
-        client.send()
-    while len(took) < expected:  # noqa: ASYNC110
-        await asyncio.sleep(0)
-
-
-async def measure_all(listener: socket.socket, servers: dict[str, ServerProcess], rounds: int) -> dict[str, Found]:
-    """Every server's rounds; the broker is on ``listener``, in this loop."""
-    broker = await start_broker(listener)
-    requests = request_frames()
-    ports = {DIRECT: listener.getsockname()[1]} | {name: each.port for name, each in servers.items()}
-    found = {name: Found() for name in ports}
-    for _ in range(rounds):
-        for name, port in ports.items():
-            server = servers.get(name)
-            cpu_seconds = time.process_time if server is None else server.cpu_seconds
-            for api, request in requests.items():
-                load = await hammered(port, request, CONNECTIONS[api], SECONDS, cpu_seconds)
-                found[name].loads[api].append(load)
-            if server is not None:
-                found[name].resident.append(server.resident_bytes())
-    for name, took in (await latencies(ports, requests["Heartbeat"])).items():
-        found[name].p50_ms = took[len(took) // 2] * 1_000
-        found[name].p99_ms = took[len(took) * 99 // 100] * 1_000
-    for name, server in servers.items():
-        # The first connections get memory that was free already.
-        for _ in range(2):
-            found[name].idle_bytes = await idle_bytes(server, server.port, MANY, requests["Heartbeat"])
-        found[name].many = await hammered(server.port, requests["Heartbeat"], MANY, SECONDS, server.cpu_seconds)
-    broker.close()
+def starts(upstream: int, folder: Path) -> dict[str, Start]:
+    """What starts each proxy in front of a broker."""
+    found: dict[str, Start] = {COPYING: partial(start_copying, upstream=upstream)}
+    for name in OURS:
+        journal = folder if name == "--journal" else None
+        found[name] = partial(start_proxy, upstream=upstream, journal=journal, is_controlled=name == "--control")
     return found
 
 
-def measure(rounds: int) -> dict[str, Found]:
+async def measure_requests(listener: socket.socket, proxies: dict[str, Start], found: dict[str, Found]) -> None:
+    """What a request takes through each proxy, all of them in this loop."""
+    kept: list[Any] = [await start_broker(listener)]
+    ports = {DIRECT: listener.getsockname()[1]}
+    for name, start in proxies.items():
+        own = socket.create_server(("127.0.0.1", 0), backlog=128)
+        own.setblocking(False)
+        ports[name] = own.getsockname()[1]
+        kept.append(await start(own))
+    requests, answers = request_frames(), answer_frames()
+    loads: dict[str, dict[str, Load]] = {}
+    paced: dict[str, Load] = {}
+    for name, port in ports.items():
+        loads[name] = {api: Load(requests[api], len(answers[api])) for api in REQUESTS}
+        for api, load in loads[name].items():
+            await load.connect(port, REQUESTS[api][0])
+            await load.cpu_micros(REQUESTS[api][1])
+        paced[name] = Load(requests["Heartbeat"], len(answers["Heartbeat"]))
+        await paced[name].connect(port, PACED_CONNECTIONS)
+        await paced[name].paced(PER_SECOND)
+        paced[name].took.clear()
+    calm_collector()
+    for _ in range(ROUNDS):
+        for name in ports:
+            for api, load in loads[name].items():
+                found[name].rounds[api].append(await load.cpu_micros(REQUESTS[api][1]))
+            await paced[name].paced(PER_SECOND)
+    for name in ports:
+        found[name].took += paced[name].took
+        for load in (*loads[name].values(), paced[name]):
+            load.close()
+    await asyncio.sleep(0)
+    for each in kept:
+        if isinstance(each, AsyncExitStack):
+            await each.aclose()
+        else:
+            each.close()
+
+
+async def measure_many(listener: socket.socket, servers: dict[str, ServerProcess], found: dict[str, Found]) -> None:
+    """What many connections take of each proxy, which has a process of its own."""
+    broker = await start_broker(listener)
+    request = request_frames()["Heartbeat"]
+    for name, server in servers.items():
+        for _ in range(WAVES):
+            found[name].idle_bytes = await idle_bytes(server, server.port, MANY, request)
+            load = await hammered(server.port, request, MANY, SECONDS, server.cpu_seconds)
+            found[name].many_micros = load.cpu_micros
+            found[name].resident.append(server.resident_bytes())
+    broker.close()
+
+
+def measure(set_ups: int) -> dict[str, Found]:
     """What was measured of every server."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    allow_many_connections()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=MANY))
-        upstream = listener.getsockname()[1]
-        starts: dict[str, Any] = {COPYING: partial(start_copying, upstream=upstream)}
-        for name in OURS:
-            journal = folder if name == "--journal" else None
-            starts[name] = partial(start_proxy, upstream=upstream, journal=journal, is_controlled=name == "--control")
-        servers = {name: stack.enter_context(served(start)) for name, start in starts.items()}
+        proxies = starts(listener.getsockname()[1], folder)
+        found = {name: Found() for name in (DIRECT, *proxies)}
+        for number in range(set_ups):
+            order = list(proxies)[:: 1 if number % 2 == 0 else -1]
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(measure_requests(listener.dup(), {name: proxies[name] for name in order}, found))
+        servers = {name: stack.enter_context(served(start)) for name, start in proxies.items()}
         with on_last_core(), asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(measure_all(listener, servers, rounds))
+            runner.run(measure_many(listener, servers, found))
+    return found
+
+
+def own_micros(found: dict[str, Found], name: str, api: str) -> float:
+    """The processor time of a request that is the proxy's own, in µs."""
+    return max(found[name].micros(api) - found[DIRECT].micros(api), 0.01)
+
+
+def ratio(found: dict[str, Found], name: str, api: str) -> float:
+    """The proxy's own processor time of a request, as a multiple of the copying one's."""
+    return own_micros(found, name, api) / own_micros(found, COPYING, api)
 
 
 def _requests_table(found: dict[str, Found]) -> Table:
-    table = Table(title="Requests through one process, records of 1 MiB (best of alternating rounds)")
-    for column in ("request", "through", "a second", "÷ copying", "µs CPU", "÷ copying"):
+    table = Table(title="Requests, records of 1 MiB, one process (best of alternating rounds)")
+    for column in ("request", "through", "µs CPU in all", "of the proxy", "CPU ÷ copying", "rate ÷ copying"):
         table.add_column(column, justify="left" if column in ("request", "through") else "right")
-    for api in CONNECTIONS:
+    for api in REQUESTS:
         for name, each in found.items():
-            rate = f"{each.rate(api):,.0f}", f"{each.rate(api) / found[COPYING].rate(api):.2f}"
-            cpu = f"{each.cpu(api):.1f}", f"{each.cpu(api) / found[COPYING].cpu(api):.2f}"
-            table.add_row(api, name, *rate, *(("", "") if name == DIRECT else cpu))
+            own = own_micros(found, name, api)
+            times = ratio(found, name, api)
+            cells = ("", "", "") if name == DIRECT else (f"{own:.1f}", f"{times:.2f}", f"{1 / times:.2f}")
+            table.add_row(api, name, f"{each.micros(api):.1f}", *cells)
     return table
 
 
 def _others_table(found: dict[str, Found]) -> Table:
-    table = Table(title=f"Heartbeats at {PER_SECOND:,} a second; {MANY:,} connections; memory")
+    table = Table(title=f"Heartbeats at {PER_SECOND:,} a second; {MANY:,} connections; memory of the process")
     table.add_column("through")
-    for column in ("p50 ms", "p99 ms", "p99 added", f"µs CPU of {MANY:,}", "kB each", "MB at first", "grown"):
+    for column in ("p50 ms", "p99 ms", "p99 added", f"µs CPU of {MANY:,}", "kB each", "MB", "grown"):
         table.add_column(column, justify="right")
     for name, each in found.items():
-        latency = each.p50_ms, each.p99_ms, each.p99_ms - found[DIRECT].p99_ms
-        cells = [f"{value:.2f}" for value in latency]
-        if each.many is not None:
-            cells += [f"{each.many.cpu_micros:.1f}", f"{each.idle_bytes / 1_024:.1f}"]
+        p99 = each.at_ms(0.99)
+        cells = [f"{value:.3f}" for value in (each.at_ms(0.5), p99, p99 - found[DIRECT].at_ms(0.99))]
+        if each.resident:
+            cells += [f"{each.many_micros:.1f}", f"{each.idle_bytes / 1_024:.1f}"]
             cells += [f"{each.resident[0] / 2**20:.0f}", f"{each.growth():.0%}"]
         table.add_row(name, *cells)
     return table
@@ -221,22 +215,21 @@ def _others_table(found: dict[str, Found]) -> Table:
 def aims(found: dict[str, Found]) -> list[tuple[str, float, float]]:
     """Each aim with what was reached and what was wanted, where less is better."""
     rows = []
-    copying, direct = found[COPYING], found[DIRECT]
     for name in AIMED:
-        each = found[name]
-        rows.append((f"{name}: heartbeat, CPU ÷ copying", each.cpu("Heartbeat") / copying.cpu("Heartbeat"), MOST_CPU))
+        rows.append((f"{name}: heartbeat, CPU ÷ copying", ratio(found, name, "Heartbeat"), MOST_CPU))
         rows += [
-            (f"{name}: {api} of 1 MiB, CPU ÷ copying", each.cpu(api) / copying.cpu(api), 1 / LEAST_RATE)
+            (f"{name}: {api} of 1 MiB, CPU ÷ copying", ratio(found, name, api), 1 / LEAST_RATE)
             for api in ("Produce", "Fetch")
         ]
-        rows.append((f"{name}: ms added at p99", each.p99_ms - direct.p99_ms, MOST_ADDED_MS))
-        rows.append((f"{name}: memory grown by", each.growth(), MOST_GROWTH))
+        added = found[name].at_ms(0.99) - found[DIRECT].at_ms(0.99)
+        rows.append((f"{name}: ms added at p99", added, MOST_ADDED_MS))
+        rows.append((f"{name}: memory grown by", found[name].growth(), MOST_GROWTH))
     return rows
 
 
 def main(*, quick: bool = False) -> int:
     """Measure and print; 1 if an aim is missed by half."""
-    found = measure(QUICK_ROUNDS if quick else ROUNDS)
+    found = measure(QUICK_SET_UPS if quick else SET_UPS)
     console = printer()
     console.print(_requests_table(found))
     console.print(_others_table(found))

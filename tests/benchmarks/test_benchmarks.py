@@ -42,7 +42,7 @@ TINY: dict[str, dict[str, Any]] = {
         "QUICK_ROUNDS": 1,
         "SECONDS": 0.02,
         "MANY": 20,
-        "PACED_TURNS": 1,
+        "WAVES": 1,
         "OURS": ("--journal",),
         "AIMED": ("--journal",),
     }
