@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from rejoin.protocol.messages.cluster.api_versions import ApiVersionsResponse
@@ -31,8 +32,13 @@ class BrokerSide(Side):
         self._tail: list[bytes] = []
         self._collected: list[bytes] | None = None
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.relay.proxy.upstream.add(self)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
+        self.relay.proxy.upstream.discard(self)
         self.relay.client.close()
 
     @property

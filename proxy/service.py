@@ -24,6 +24,7 @@ from rejoin.proxy.plans import Plan, Plans
 from rejoin.proxy.relay import Relay
 
 if TYPE_CHECKING:
+    from rejoin.proxy.answers import BrokerSide
     from rejoin.proxy.listeners.client_login import ClientLogin, ClientProtection
 
 CONNECT_SECONDS: Final = 10.0
@@ -152,6 +153,8 @@ class Proxy:
         self.plans = Plans(self.watch.watched)
         self.counters = Counters()
         self.relays: set[Relay] = set()
+        self.upstream: set[BrokerSide] = set()
+        """Connections to brokers; with TLS they may end later than their clients'."""
         self.brokers: BrokerTable
         self._servers: dict[int, asyncio.Server] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -207,9 +210,12 @@ class Proxy:
         await asyncio.sleep(0)
         for relay in list(self.relays):
             relay.abort()
+        for side in list(self.upstream):
+            side.abort()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)
         self.brokers.close()
 
     def _listen_soon(self, route: BrokerRoute) -> None:

@@ -73,6 +73,11 @@ class Side(asyncio.Protocol):
         else:
             self.transport.resume_reading()
 
+    def abort(self) -> None:
+        """Reset this end."""
+        if self.transport is not None:
+            self.transport.abort()
+
     def close(self) -> None:
         """Close this end once what is written has left; an end that reads nothing is reset after a while."""
         transport = self.transport
