@@ -8,6 +8,7 @@ one each 30 s.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,15 +92,18 @@ class RequestWatch:
 
     watched = WATCHED
 
-    def __init__(self, file: LineFile) -> None:
+    def __init__(self, file: LineFile | None, on_line: Callable[[str], None] | None = None) -> None:
+        """Lines go to the file, where there is one, and to ``on_line``."""
         self.file = file
+        self.on_line = on_line
         self.unreadable = 0
         """Exchanges whose request or answer could not be read; they passed."""
         self._last: dict[Relay, dict[int, LastExchange]] = {}
         self._topics: dict[str, tuple[str, int]] = {}
         """Names of topics that a line has had, with their numbers of partitions, by id."""
         self._last_ms = 0
-        file.on_next_file = self._all_topics
+        if file is not None:
+            file.on_next_file = self._all_topics
 
     def exchanged(self, relay: Relay, exchange: ProxiedRequest) -> None:
         """Write an exchange whose request and answer were kept, unless it says what the one before said."""
@@ -149,7 +153,10 @@ class RequestWatch:
             orjson.loads(request.to_json(head.version)),
             orjson.loads(response.to_json(head.version)),
         )
-        self.file.write(line)
+        if self.file is not None:
+            self.file.write(line)
+        if self.on_line is not None:
+            self.on_line(line)
 
     def _new_topics(self, response: MetadataResponse) -> MetadataResponse | None:
         """An answer with those topics alone that no line has had with this name and this number of partitions."""
@@ -187,7 +194,8 @@ class RequestWatch:
 
     def close(self) -> None:
         """Close the file."""
-        self.file.close()
+        if self.file is not None:
+            self.file.close()
 
     @staticmethod
     def _introduced(relay: Relay, exchange: ProxiedRequest) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from rejoin.conform.clients.observed import HEARTBEATS, OF_COORDINATORS, ClientLife, is_accepted, only
 from rejoin.conform.clients.second_member import SecondMember
-from rejoin.conform.clients.stage import PARTITIONS, TOPIC, TroubleStage, has_joined, last_join
+from rejoin.conform.clients.stage import PARTITIONS, TroubleStage, has_joined, last_join
 from rejoin.coordinator.testing.results import NotReached, OperationRefused
 from rejoin.protocol.errors import ErrorCode
 
@@ -203,7 +203,7 @@ async def remove_twice(stage: TroubleStage) -> None:
 
 async def grow_topic(stage: TroubleStage) -> None:
     """Add partitions, which get records from then on, too."""
-    await stage.coordinator.set_topic(TOPIC, PARTITIONS + NEW_PARTITIONS)
+    await stage.coordinator.set_topic(stage.names.topic, PARTITIONS + NEW_PARTITIONS)
 
     def has_met(life: ClientLife) -> bool:
         seen = any(each.mark > life.since for each in only(life.requests, "Metadata"))

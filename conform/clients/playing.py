@@ -18,16 +18,17 @@ from rejoin.conform.clients.stage import (
     PARTITIONS,
     TOPIC,
     ClientProgram,
+    JudgingBroker,
+    PlayedNames,
     TimeLimits,
     TroubleStage,
     has_joined,
 )
 from rejoin.conform.clients.trouble import ClientTrouble
-from rejoin.coordinator.testing.coordinator import GroupCoordinator
 from rejoin.coordinator.testing.results import OperationRefused
 from rejoin.coordinator.testing.starting import running
 
-StartClient: TypeAlias = Callable[[GroupCoordinator], Awaitable[ClientProgram]]
+StartClient: TypeAlias = Callable[[Any], Awaitable[ClientProgram]]
 
 _SETTINGS: Final[dict[str, Any]] = {
     "group.initial.rebalance.delay.ms": 0,
@@ -56,28 +57,42 @@ async def play(
     trouble: ClientTrouble, start: StartClient, limits: TimeLimits, *, has_socket: bool = True
 ) -> PlayedTrouble:
     """Start a broker and a client, make the trouble, and judge."""
-    began = time.monotonic()
     topics = {TOPIC: PARTITIONS, OUTPUT_TOPIC: 1}
     async with running(topics=topics, settings=_SETTINGS, socket=has_socket, brokers=trouble.brokers) as coordinator:
-        stage = TroubleStage(coordinator, limits)
-        await coordinator.produce(TOPIC, None, _FIRST_RECORDS)
-        if trouble.before is not None:
-            await trouble.before(stage)
-        feeding = asyncio.ensure_future(_feed(coordinator))
-        try:
-            stage.program = await start(coordinator)
-            verdict = await _judged(trouble, stage)
-        finally:
-            feeding.cancel()
-            with suppress(asyncio.CancelledError):
-                await feeding
-            if stage.program is not None:
-                await stage.program.kill()
-        if trouble.brokers == 1:
-            transcript = await coordinator.transcript(claim=f"{trouble.name}: {trouble.done}.")
-        else:  # a transcript is of one broker
-            transcript = "".join(f"{line(each)}\n" for each in only((await stage.life()).requests, *SHOWN))
-        course = course_of(await stage.life())
+        # A transcript is of one broker.
+        return await play_on(trouble, coordinator, start, limits, has_transcript=trouble.brokers == 1)
+
+
+async def play_on(
+    trouble: ClientTrouble,
+    broker: JudgingBroker,
+    start: StartClient,
+    limits: TimeLimits,
+    names: PlayedNames | None = None,
+    *,
+    has_transcript: bool = True,
+) -> PlayedTrouble:
+    """Start a client on a broker that has the topics, make the trouble, and judge."""
+    began = time.monotonic()
+    stage = TroubleStage(broker, limits, names)
+    await broker.produce(stage.names.topic, None, _FIRST_RECORDS)
+    if trouble.before is not None:
+        await trouble.before(stage)
+    feeding = asyncio.ensure_future(_feed(stage))
+    try:
+        stage.program = await start(broker)
+        verdict = await _judged(trouble, stage)
+    finally:
+        feeding.cancel()
+        with suppress(asyncio.CancelledError):
+            await feeding
+        if stage.program is not None:
+            await stage.program.kill()
+    if has_transcript:
+        transcript = await broker.transcript(claim=f"{trouble.name}: {trouble.done}.")
+    else:
+        transcript = "".join(f"{line(each)}\n" for each in only((await stage.life()).requests, *SHOWN))
+    course = course_of(await stage.life())
     return PlayedTrouble(trouble, verdict, time.monotonic() - began, course, transcript)
 
 
@@ -138,9 +153,9 @@ def _why_not_joined(life: ClientLife, program: ClientProgram, limits: TimeLimits
     return f"the program got no assignment {within}"
 
 
-async def _feed(coordinator: GroupCoordinator) -> None:
+async def _feed(stage: TroubleStage) -> None:
     """Write a record to each partition now and then, so that there is something to commit."""
     while True:
         await asyncio.sleep(_FEED_SECONDS)
         with suppress(OperationRefused):  # while all brokers are away
-            await coordinator.produce(TOPIC, None, 1)
+            await stage.coordinator.produce(stage.names.topic, None, 1)

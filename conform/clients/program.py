@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final, Self
 
 from rejoin.conform.clients.records import read_line
-from rejoin.conform.clients.stage import GROUP, OUTPUT_TOPIC, TOPIC, TRANSACTIONAL_ID
+from rejoin.conform.clients.stage import PlayedNames
 from rejoin.protocol.types import TopicPartition
 
 _ADDRESS: Final = re.compile(r" object at 0x[0-9a-f]+")
@@ -41,14 +41,15 @@ class ClientProcess:
         self._reading = asyncio.ensure_future(self._read())
 
     @classmethod
-    async def start(cls, command: Sequence[str], bootstrap_servers: str) -> Self:
+    async def start(cls, command: Sequence[str], bootstrap_servers: str, names: PlayedNames | None = None) -> Self:
         """Start a command. Raises NotStarted."""
+        names = names or PlayedNames()
         variables = {
             "BOOTSTRAP_SERVERS": bootstrap_servers,
-            "TOPIC": TOPIC,
-            "GROUP_ID": GROUP,
-            "OUTPUT_TOPIC": OUTPUT_TOPIC,
-            "TRANSACTIONAL_ID": TRANSACTIONAL_ID,
+            "TOPIC": names.topic,
+            "GROUP_ID": names.group,
+            "OUTPUT_TOPIC": names.output_topic,
+            "TRANSACTIONAL_ID": names.transactional_id,
         }
         filled = [_filled(word, variables) for word in command]
         try:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from rejoin.conform.clients.stage import LOOK_SECONDS, OTHER
-from rejoin.coordinator.testing.coordinator import GroupCoordinator
+from rejoin.conform.clients.stage import LOOK_SECONDS, OTHER, JudgingBroker
 from rejoin.coordinator.testing.results import NoAnswer
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest
@@ -25,7 +24,7 @@ class SecondMember:
     ``holds``, it sends heartbeats and does not join again, so that a rebalance waits for it.
     """
 
-    def __init__(self, coordinator: GroupCoordinator, like: JoinGroupRequest, instance: str | None = None) -> None:
+    def __init__(self, coordinator: JudgingBroker, like: JoinGroupRequest, instance: str | None = None) -> None:
         self._coordinator = coordinator
         self._like = like
         self._instance = instance

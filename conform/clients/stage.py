@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol
 
 from rejoin.conform.clients.observed import ClientLife, is_accepted, only
 from rejoin.coordinator.control.sent_requests import RecordedRequest
-from rejoin.coordinator.testing.coordinator import GroupCoordinator
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.types import TopicPartition
 
@@ -22,6 +21,85 @@ OTHER: Final = "rejoin-conform-other"
 """Client id of the second member, whose requests are not judged."""
 
 LOOK_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True)
+class PlayedNames:
+    """The names of one trouble; a broker of its own has no others."""
+
+    topic: str = TOPIC
+    output_topic: str = OUTPUT_TOPIC
+    group: str = GROUP
+    transactional_id: str = TRANSACTIONAL_ID
+
+    @classmethod
+    def of(cls, prefix: str) -> PlayedNames:
+        """Names that no other trouble on the same cluster has."""
+        return cls(f"{prefix}-topic", f"{prefix}-output", f"{prefix}-group", f"{prefix}-transactions")
+
+
+class JudgingBroker(Protocol):
+    """A broker on which troubles are played: one of ours, or a cluster behind a proxy."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address for the client."""
+
+    @property
+    def add_fault(self) -> Any:
+        """Make a fault."""
+
+    @property
+    def requests(self) -> Any:
+        """The requests that have come."""
+
+    @property
+    def mark(self) -> Any:
+        """The current mark."""
+
+    @property
+    def transcript(self) -> Any:
+        """The client's life as text."""
+
+    @property
+    def group(self) -> Any:
+        """A group as it is now."""
+
+    @property
+    def kick(self) -> Any:
+        """Remove a member."""
+
+    @property
+    def call(self) -> Any:
+        """Ask something as another client."""
+
+    @property
+    def produce(self) -> Any:
+        """Write records."""
+
+    @property
+    def set_topic(self) -> Any:
+        """Add partitions."""
+
+    @property
+    def resign(self) -> Any:
+        """Lead a group no more."""
+
+    @property
+    def elect(self) -> Any:
+        """Lead it again."""
+
+    @property
+    def brokers(self) -> Any:
+        """The brokers that can be stopped."""
+
+    @property
+    def stop_broker(self) -> Any:
+        """Be away."""
+
+    @property
+    def start_broker(self) -> Any:
+        """Be there again."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +140,9 @@ class ClientProgram(Protocol):
 class TroubleStage:
     """A broker, and the client on it."""
 
-    def __init__(self, coordinator: GroupCoordinator, limits: TimeLimits) -> None:
+    def __init__(self, coordinator: JudgingBroker, limits: TimeLimits, names: PlayedNames | None = None) -> None:
         self.coordinator = coordinator
+        self.names = names or PlayedNames()
         self.limits = limits
         self.program: ClientProgram | None = None
         self.since = 0
@@ -74,7 +153,9 @@ class TroubleStage:
     async def life(self) -> ClientLife:
         """Requests of the client up to now."""
         found = [each for each in await self.coordinator.requests() if each.client_id != OTHER]
-        processed = () if self.program is None else tuple(self.program.processed)
+        seen = () if self.program is None else self.program.processed
+        mine = self.names.topic
+        processed = tuple((place._replace(topic=TOPIC) if place.topic == mine else place, at) for place, at in seen)
         return ClientLife(tuple(found), self.since, self.closed, self.hangs, processed)
 
     async def begin(self) -> None:

@@ -22,6 +22,16 @@ def run(
     transcripts: Annotated[
         Path | None, Parameter(help="Write a transcript of each trouble into this directory.", metavar="DIR")
     ] = None,
+    proxy: Annotated[
+        str,
+        Parameter(
+            help="Play on a real cluster, through a proxy in front of it, and not on brokers of Rejoin.",
+            metavar="HOST:PORT",
+        ),
+    ] = "",
+    command_config: Annotated[
+        str | None, Parameter(help="Properties file with TLS and SASL towards that cluster.", metavar="FILE")
+    ] = None,
     list_: Annotated[bool, Parameter(name="--list", help="List the troubles, and play none.", negative="")] = False,
 ) -> int:
     """Judge a consumer in trouble: rejoin conform-client [OPTIONS] -- COMMAND ARGUMENTS.
@@ -32,5 +42,7 @@ def run(
     """
     from rejoin.conform.commands.running_client import WantedTroubles, main  # noqa: PLC0415 (help can do without)
 
-    wanted: WantedTroubles = WantedTroubles(command, tuple(only or ()), timeout, at_once, junit, transcripts, list_)
+    wanted: WantedTroubles = WantedTroubles(
+        command, tuple(only or ()), timeout, at_once, junit, transcripts, list_, proxy, command_config
+    )
     return main(wanted)

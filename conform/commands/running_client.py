@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 import sys
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,15 +14,21 @@ from pathlib import Path
 from typing import Final
 
 from rejoin.atomic_file import FileNotWritten, check_writable
-from rejoin.client.commands.setting_options import WrongOption
+from rejoin.client.commands.setting_options import WrongOption, security_from
+from rejoin.client.core.errors import KafkaError
+from rejoin.client.transports.kafka.address import broker_address
+from rejoin.client.transports.security import kafka_security
+from rejoin.conform.clients.cluster.real_cluster import RealCluster, real_cluster
 from rejoin.conform.clients.observed import ClientOutcome
-from rejoin.conform.clients.playing import PlayedTrouble, play
+from rejoin.conform.clients.playing import PlayedTrouble, StartClient, play, play_on
 from rejoin.conform.clients.program import ClientProcess, NotStarted
 from rejoin.conform.clients.reports import junit, listed, row, summary
-from rejoin.conform.clients.stage import TimeLimits
+from rejoin.conform.clients.stage import PlayedNames, TimeLimits
 from rejoin.conform.clients.trouble import ClientTrouble
 from rejoin.conform.clients.troubles import BY_NAME, TROUBLES
 from rejoin.coordinator.testing.coordinator import GroupCoordinator
+from rejoin.coordinator.testing.results import OperationRefused
+from rejoin.coordinator.testing.starting import running
 from rejoin.error_lines import refuse
 from rejoin.output import print_aside, print_progress, print_text
 from rejoin.posix import PosixNeeded, stop_signals
@@ -43,6 +50,9 @@ class WantedTroubles:
     junit: Path | None = None
     transcripts: Path | None = None
     lists: bool = False
+    proxy: str = ""
+    """Servers of a real cluster; none for brokers of ours."""
+    command_config: str | None = None
 
 
 def main(wanted: WantedTroubles) -> int:
@@ -54,6 +64,8 @@ def main(wanted: WantedTroubles) -> int:
             return PASSED
         if not wanted.command:
             raise WrongOption("expected a command after --, with its arguments: rejoin conform-client -- COMMAND")
+        if wanted.proxy:
+            _check_servers(wanted.proxy)
         if os.name == "nt":
             raise PosixNeeded("rejoin conform-client")
         if wanted.junit is not None:
@@ -63,6 +75,8 @@ def main(wanted: WantedTroubles) -> int:
         return asyncio.run(_run(wanted, troubles))
     except (WrongOption, FileNotWritten, NotStarted) as problem:
         return refuse(problem)
+    except (OperationRefused, KafkaError) as problem:
+        return refuse(f"--proxy {wanted.proxy}: {problem}")
     except (KeyboardInterrupt, asyncio.CancelledError):
         return STOPPED
 
@@ -77,6 +91,15 @@ def chosen(wanted: WantedTroubles) -> list[ClientTrouble]:
     if not math.isfinite(wanted.timeout) or not 0 < wanted.timeout <= LONGEST_TIMEOUT:
         raise WrongOption(f"--timeout {wanted.timeout:g}: expected up to {LONGEST_TIMEOUT:g} seconds, and more than 0")
     return [each for each in TROUBLES if not wanted.only or each.name in wanted.only]
+
+
+def _check_servers(servers: str) -> None:
+    for each in servers.split(","):
+        try:
+            broker_address(each.strip())
+        except ValueError:
+            problem = f"not a server: {each!r}; expected HOST:PORT, a port from 1 to 65535"
+            raise WrongOption(f"--proxy: {problem}") from None
 
 
 def _make_folder(folder: Path) -> None:
@@ -105,8 +128,14 @@ async def _play_all(wanted: WantedTroubles, troubles: Sequence[ClientTrouble]) -
     width = max(len(each.name) for each in troubles)
     running: list[str] = []
 
-    async def start(coordinator: GroupCoordinator) -> ClientProcess:
-        return await ClientProcess.start(wanted.command, coordinator.bootstrap_servers)
+    async def start(broker: GroupCoordinator | RealCluster) -> ClientProcess:
+        names = broker.names if isinstance(broker, RealCluster) else None
+        return await ClientProcess.start(wanted.command, broker.bootstrap_servers, names)
+
+    async def played_on(trouble: ClientTrouble) -> PlayedTrouble:
+        if not wanted.proxy:
+            return await play(trouble, start, limits)
+        return await play_on_cluster(trouble, wanted, start, limits)
 
     def show_progress() -> None:
         if sys.stderr.isatty():
@@ -116,7 +145,7 @@ async def _play_all(wanted: WantedTroubles, troubles: Sequence[ClientTrouble]) -
         async with places:
             running.append(trouble.name)
             show_progress()
-            played = await play(trouble, start, limits)
+            played = await played_on(trouble)
             running.remove(trouble.name)
             if sys.stderr.isatty():
                 print_progress(" " * 78)
@@ -135,6 +164,21 @@ async def _play_all(wanted: WantedTroubles, troubles: Sequence[ClientTrouble]) -
             await asyncio.gather(*tasks, return_exceptions=True)
         if sys.stderr.isatty():
             print_aside()
+
+
+async def play_on_cluster(
+    trouble: ClientTrouble, wanted: WantedTroubles, start: StartClient, limits: TimeLimits
+) -> PlayedTrouble:
+    """Play a trouble on a real cluster, with topics and a group of its own. Raises OperationRefused and KafkaError."""
+    names = PlayedNames.of(f"rejoin-conform-{trouble.name}-{uuid.uuid4().hex[:8]}")
+    security = security_from(wanted.command_config)
+    settings = {"bootstrap.servers": wanted.proxy, **security.model_dump(by_alias=True, exclude_defaults=True)}
+    servers = [each.strip() for each in wanted.proxy.split(",")]
+    async with (
+        running(proxy=settings) as proxied,
+        real_cluster(proxied, servers, kafka_security(security), names) as cluster,
+    ):
+        return await play_on(trouble, cluster, start, limits, names)
 
 
 def _write(wanted: WantedTroubles, played: Sequence[PlayedTrouble]) -> None:

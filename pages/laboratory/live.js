@@ -13,10 +13,11 @@ const ACTIONS = [
   ["Lose all answers to JoinGroup, once", false, "faults", group => ({ group, keys: ["JoinGroup"], when: "drop_response", count: 1 }), "The next JoinGroup is carried out, and its answer is lost."],
 ];
 
-/** Fill an element with the buttons, where the coordinator can be controlled. */
+/** Fill an element with the buttons, where the coordinator can be controlled: wholly, or by some paths of the control API. */
 export function drawLiveActions(element, scenario, group, control, say) {
   element.closest("details").hidden = !scenario.control;
   if (!scenario.control) return;
+  const offered = ACTIONS.filter(each => scenario.control === true || scenario.control.includes(each[2]));
   const select = make("select"), row = make("label", "", make("span", "", "member"), select);
   const fill = async () => {
     const chosen = select.value, answer = await fetch(`groups?id=${encodeURIComponent(group)}`).then(found => found.json()).catch(() => null);
@@ -29,7 +30,7 @@ export function drawLiveActions(element, scenario, group, control, say) {
   };
   select.addEventListener("focus", fill);
   fill();
-  const buttons = [true, false].map(ofMember => make("div", "actions", ofMember ? row : null, ...ACTIONS.filter(each => each[1] === ofMember).map(([label, , path, body, title]) => {
+  const buttons = [true, false].map(ofMember => make("div", "actions", ofMember ? row : null, ...offered.filter(each => each[1] === ofMember).map(([label, , path, body, title]) => {
     const button = make("button", "", label);
     button.type = "button";
     button.title = title;

@@ -77,7 +77,7 @@ export function drawGroup(element, state, group, recording) {
   parts.push(stateDiagram(current, view ? view.previousState : "", recording.kindOf(group)));
   const properties = make("dl", "properties");
   const property = (name, value) => { if (value !== null && value !== undefined && value !== "") properties.append(make("dt", "", name), make("dd", "", value)); };
-  property("coordinator", first ? `${first.node === UNNAMED ? "a broker that the logs do not name" : first.node}${first.epoch === undefined ? "" : `, leader epoch ${first.epoch}`}${first.isLoading ? ", loading" : ""}` : "none");
+  property("coordinator", first ? `${first.node === UNNAMED ? "a broker that is not named" : first.node}${first.epoch === undefined ? "" : `, leader epoch ${first.epoch}`}${first.isLoading ? ", loading" : ""}` : "none");
   for (const other of found.led.slice(1)) property("zombie", `${other.node}, leader epoch ${other.epoch}`);
   if (view) {
     property(unit === "epoch" ? "group epoch" : unit, `${view.generation}`);

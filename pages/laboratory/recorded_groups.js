@@ -52,7 +52,7 @@ export async function openGroup(at = null) {
   say("");
   document.body.dataset.done = "no";
   drawLiveActions($("actions"), scenario, chosenGroup(), recordings.control, text => { $("action-result").textContent = text; });
-  page.windows.offer(scenario.control ? liveShareActions(chosenGroup(), recordings.control) : [], stepShare);
+  page.windows.offer(scenario.control === true ? liveShareActions(chosenGroup(), recordings.control) : [], stepShare);
   try {
     await recordings.recorded(chosenGroup(), piece => { if (!signal.aborted) add(run, piece); }, signal);
     $("status").textContent = status(run.recording, false);

@@ -25,7 +25,7 @@ from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_adverti
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.proxy.line_file import LineFile
 from rejoin.proxy.listeners.client_login import ClientProtection
-from rejoin.proxy.service import Proxy, ProxyOptions, Watch
+from rejoin.proxy.service import Proxy, ProxyOptions
 from rejoin.proxy.watch import RequestWatch
 from rejoin.service_process import calm_collector
 
@@ -182,20 +182,19 @@ def _control(wanted: WantedControl, options: ProxyOptions) -> ControlPlace:
 async def _serve(options: ProxyOptions, journal: RequestWatch | None, place: ControlPlace | None) -> None:
     allow_many_connections()
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
-    watch: Watch | None = journal
     async with AsyncExitStack() as stack:
         if options.clients is not None:
             stack.callback(options.clients.close)
         if journal is not None:
             stack.callback(journal.close)
         if place is None:
-            proxy = Proxy(options, watch)
+            proxy = Proxy(options, journal)
             await proxy.start()
         else:
             # Imported here: most proxies run without the control API.
             from rejoin.proxy.control.running import controlled_proxy  # noqa: PLC0415
 
-            proxy = await controlled_proxy(stack, options, watch, place.host, place.port, place.token)
+            proxy = await controlled_proxy(stack, options, journal, place.host, place.port, place.token)
         authority = {"tls_ca": options.clients.ca_location} if options.clients and options.clients.ca_location else {}
         structlog.get_logger("proxy").info("proxy_ready", bootstrap_servers=proxy.bootstrap_servers, **authority)
         calm_collector()

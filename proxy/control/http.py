@@ -1,4 +1,4 @@
-"""The HTTP listener of a proxy's control API: the paths under ``/control``, and nothing else."""
+"""The HTTP listener of a proxy: its control API under ``/control``, and the pages beside it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rejoin.coordinator.service.http.server import CONTROL
 from rejoin.coordinator.service.kafka.binding import listening_socket
 from rejoin.coordinator.service.security.loopback import is_loopback
 from rejoin.proxy.control.control import ProxyControl
+from rejoin.proxy.live.views import ProxyPages
 
 _LONGEST_BODY: Final = 1 << 20
 _BODY_SECONDS: Final = 30.0
@@ -26,7 +27,10 @@ _BODY_SECONDS: Final = 30.0
 class ControlListener:
     """Serves a control over HTTP."""
 
-    def __init__(self, control: ProxyControl, host: str, port: int, token: str | None) -> None:
+    def __init__(
+        self, control: ProxyControl, host: str, port: int, token: str | None, pages: ProxyPages | None = None
+    ) -> None:
+        self._pages = pages
         self._access = Access(host, token=token, is_local=is_loopback(host))
         self._routes = ControlRoutes(control, self._access)
         self._host = host
@@ -51,20 +55,31 @@ class ControlListener:
         """Stop listening, and close the connections."""
         if self._listening is not None:
             self._listening.close()
+        if self._pages is not None:
+            await self._pages.stop()
         with suppress(asyncio.TimeoutError):
             await self._web.shutdown(0.1)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             self._access.check(request)
-            path = unquote(request.raw_path.partition("?")[0])
+            encoded, _, query = request.raw_path.partition("?")
+            path = unquote(encoded)
             if path != CONTROL and not path.startswith(f"{CONTROL}/"):
-                detail = f"there is no {path[:200]}; a proxy has only {CONTROL} over HTTP, and GET {CONTROL} lists all"
+                shown = None
+                if self._pages is not None and request.method == "GET":
+                    shown = await self._pages.show(path, query, request)
+                if shown is not None:
+                    return shown
+                detail = f"there is no {path[:200]}; a proxy has its pages, / and /list, and {CONTROL}, which lists all"
                 raise Problem(404, "unknown-route", detail, one_error("path", "unknown route", path))
             return await self._routes.serve(request, path, await _body(request))
         except Problem as problem:
             return problem.response()
-        except (ConnectionError, asyncio.CancelledError):
+        except ConnectionError:
+            # The client has gone: there is nothing to answer.
+            return web.Response()
+        except asyncio.CancelledError:
             raise
         except Exception as problem:
             log: Any = structlog.get_logger("proxy")

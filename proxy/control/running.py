@@ -9,7 +9,9 @@ import structlog
 from rejoin.proxy.control.control import ProxyControl
 from rejoin.proxy.control.http import ControlListener
 from rejoin.proxy.control.watches import SeveralWatches
+from rejoin.proxy.live.views import ProxyPages
 from rejoin.proxy.service import Proxy, ProxyOptions, Watch
+from rejoin.proxy.watch import RequestWatch
 
 
 async def started(
@@ -27,12 +29,15 @@ async def started(
 
 
 async def controlled_proxy(
-    stack: AsyncExitStack, options: ProxyOptions, watch: Watch | None, host: str, port: int, token: str | None
+    stack: AsyncExitStack, options: ProxyOptions, watch: RequestWatch | None, host: str, port: int, token: str | None
 ) -> Proxy:
-    """A proxy whose control API is served over HTTP, both until the stack ends. Raises ``ValueError``."""
+    """A proxy whose control API and pages are served over HTTP, until the stack ends. Raises ``ValueError``."""
+    watch = RequestWatch(None) if watch is None else watch
     proxy, control = await started(stack, options, watch)
-    listener = ControlListener(control, host, port, token)
+    pages = ProxyPages(control.groups, proxy.now_ms)
+    watch.on_line = pages.events.lines.add
+    listener = ControlListener(control, host, port, token, pages)
     await listener.start()
     stack.push_async_callback(listener.stop)
-    structlog.get_logger("proxy").info("proxy_control_ready", url=f"{listener.url}/control")
+    structlog.get_logger("proxy").info("proxy_control_ready", url=f"{listener.url}/control", page=listener.url)
     return proxy

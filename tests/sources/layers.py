@@ -444,6 +444,11 @@ MAY_IMPORT = {
         *("coordinator.control", "coordinator.core", "coordinator.pending_reply", "coordinator.service"),
         *("coordinator.config", "transcript.steps"),
     ),
+    # The pages are a node's; events are concluded as reports conclude them.
+    "proxy.live": (
+        *("protocol", "proxy", "client.admin", "client.core", "coordinator.core.views", "coordinator.service"),
+        *("journal.envelope", "pipeline.drawn.row_events", "pipeline.event_fields", "pipeline.reading"),
+    ),
     "proxy.commands": (
         *("protocol", "proxy", "client.commands.setting_options", "client.transports", "coordinator.service.logs"),
         *("coordinator.service.defaults", "coordinator.service.security.control_token", "coordinator.config"),
@@ -453,12 +458,18 @@ MAY_IMPORT = {
     "conform.commands": (
         *("protocol", "conform", "client.security_config", "client.core.errors", "client.core.inputs"),
         *("client.commands.setting_options", "client.transports.base", "client.transports.security"),
-        "coordinator.testing.coordinator",
+        *("client.transports.kafka.address", "coordinator.testing.coordinator", "coordinator.testing.results"),
+        "coordinator.testing.starting",
     ),
     # What judges clients is a broker itself: the one for tests.
     "conform.clients": (
         *("protocol", "conform.clients", "coordinator.control.sent_requests"),
         *("coordinator.testing.coordinator", "coordinator.testing.results", "coordinator.testing.starting"),
+    ),
+    # A real cluster is asked as its clients and administrators ask it.
+    "conform.clients.cluster": (
+        *("protocol", "conform.clients", "client.admin", "client.core", "client.producer", "client.transports"),
+        *("coordinator.control.sent_requests", "coordinator.core.views", "coordinator.testing"),
     ),
     "conform.recordings": ("conform.recordings",),
     "conform.reports": ("pages", "conform.comparison", "conform.reports"),

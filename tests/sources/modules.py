@@ -51,7 +51,7 @@ CORES = (
 ONLY_HERE = {
     "asyncpg": ("coordinator.storage.postgres.database",),
     "sqlite3": ("coordinator.storage", "coordinator.commands.log"),
-    "aiohttp": ("coordinator.service", "client", "simulation.web", "proxy.control.http"),
+    "aiohttp": ("coordinator.service", "client", "simulation.web", "proxy.control.http", "proxy.live.views"),
     "pytest": ("coordinator.testing.pytest_plugin",),
     "jinja2": ("pages",),
     "pyspark": ("pipeline",),

@@ -1,0 +1,1 @@
+"""Troubles on a cluster behind a proxy."""

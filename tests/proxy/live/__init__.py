@@ -1,0 +1,1 @@
+"""The pages of a proxy, and what they are fed with."""
