@@ -378,6 +378,11 @@ client-conformance: setup
 client-mutations: setup
 	$(RUN) -m tests.conform.clients.mutations
 
+# A life through rejoin proxy before Kafka 3.9 and 4.4, its journal, and conform-client on those clusters. Wants Maven and a JDK.
+.PHONY: proxied-kafka
+proxied-kafka: setup
+	$(RUN) -m conformance.proxied.releases --conform
+
 # Plays the scripts on the newest patch of Kafka 3.9 to 4.3, and on 4.4 as a control; records what differs in
 # conform/recordings/releases, and writes docs/releases.md. It wants Maven and Java. RELEASES='4.1.2' plays some again.
 .PHONY: releases releases-page

@@ -231,7 +231,7 @@ def lab(file: Path, seed: int | None, port: int, *, browser: bool) -> int:
         if not 0 <= port <= LARGEST_PORT:
             raise RefusedOption(f"--port {port}: expected 0 to {LARGEST_PORT}")
         if is_journal(file):
-            first: FirstScenario | JournalRecording = _recorded(file)
+            first: FirstScenario | JournalRecording = recording_of(file)
         else:
             first = FirstScenario(*_scenario_for_lab(file), seed)
         with _listening(port):
@@ -255,11 +255,14 @@ def _listening(port: int) -> Iterator[None]:
         raise RefusedOption(f"--port {port}: {why}; choose another port, or leave it out to take a free one") from None
 
 
-def _recorded(path: Path) -> JournalRecording:
+def recording_of(path: Path) -> JournalRecording:
     """The journal at a path. Raises :class:`RefusedOption`, which says what else the path may be meant for."""
+    from rejoin.pipeline.drawn.logged_rows import request_logs, rows_of_logs  # noqa: PLC0415
     from rejoin.simulation.web.journal import JournalRecording  # noqa: PLC0415
 
     try:
+        if logs := request_logs(path):
+            return JournalRecording(path, rows_of_logs(logs))
         return JournalRecording(path)
     except JournalError as problem:
         raise RefusedOption(f"{problem}; {_for_lab(path)}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,10 +25,10 @@ _SIMULATED_BEFORE: Final = 1_000_000_000_000
 class JournalRecording:
     """The rows of a journal, a directory of segments or one file, in the order of time."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises :class:`JournalError` for what is no journal, and OSError."""
+    def __init__(self, path: Path, rows: Iterable[JournalRow] | None = None) -> None:
+        """``rows`` are those of the path where they were read. Raises :class:`JournalError`, and OSError."""
         self._end = 0
-        self._rows = sorted(self._read(path), key=lambda row: row.envelope.at_ms)
+        self._rows = sorted(self._read(path) if rows is None else rows, key=lambda row: row.envelope.at_ms)
         if not self._rows:
             raise JournalError(
                 path, None, "has no events of groups; expected the journal of a coordinator or a simulation"
@@ -36,6 +36,7 @@ class JournalRecording:
         runs = {row.envelope.run_id for row in self._rows if row.envelope.source == "simulation"}
         if len(runs) > 1:
             raise JournalError(path, None, f"holds {len(runs)} simulated runs; give the journal of one")
+        self._end = max(self._end, self._rows[-1].envelope.at_ms)
         begin = self._rows[0].envelope.at_ms
         self._origin = 0 if begin < _SIMULATED_BEFORE else begin
         self._consumers = ConsumerJournals((row.envelope.at_ms - self._origin, row.event) for row in self._rows)

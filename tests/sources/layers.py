@@ -395,7 +395,10 @@ MAY_IMPORT = {
     ),
     "simulation.web.worker": ("simulation.laboratory", "simulation.scenario", "simulation.web.session"),
     # The laboratory shows what the rules of reports find, where they are installed.
-    "simulation.commands": ("protocol.printable", "journal.segments", "simulation", "pipeline.why.journal"),
+    "simulation.commands": (
+        *("protocol.printable", "journal.segments", "simulation", "pipeline.why.journal"),
+        "pipeline.drawn.logged_rows",
+    ),
     "simulation.search": (
         *(*OBSERVED, *PLAYED, "transcript", "coordinator.core"),
         *("client.core.consumer", "client.core.inputs", "client.assignors.cooperative_sticky"),

@@ -19,6 +19,10 @@ OF_PIPELINE = {
         *("journal.events", "journal.recording", "pages", "pipeline.event_fields", "pipeline.drawn"),
         *("pipeline.findings.formatting", "pipeline.report.data", "pipeline.report.page", "pipeline.vocabulary"),
     ),
+    # A log alone as a page to step through: without Arrow.
+    "pipeline.drawn.logged_rows": (
+        *("journal.envelope", "journal.recording", "pipeline.drawn.row_events", "pipeline.reading"),
+    ),
     "pipeline.reading": (
         "protocol",
         "journal",
