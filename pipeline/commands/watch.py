@@ -123,11 +123,11 @@ def _checked(
     missing = [str(folder) for folder in folders if not folder.is_dir()]
     if missing:
         raise ValueError(f"{missing[0]}: no such folder; expected one in which journals are written")
-    logged = [each for each in journal if (each / "kafka-request.log").is_file()]
+    logged = [each for each in folders if (each / "kafka-request.log").is_file()]
     if logged:
         raise ValueError(
             f"{logged[0]}: the journal of rejoin proxy, which is a request log; follow it with rejoin watch"
-            f" --bootstrap-server HOST:PORT --log {logged[0] / 'kafka-request.log'}, or read it with rejoin why and report"
+            f" --bootstrap-server HOST:PORT --log {logged[0] / 'kafka-request.log'}, or read it with rejoin why"
         )
     if not every > 0:
         raise ValueError(f"--every {every}: expected a number of seconds above 0")

@@ -23,6 +23,7 @@ CLIENT = {
     "retry.backoff.ms": 10,
     "log_level": 0,
 }
+AT_ONCE = {"group.initial.rebalance.delay.ms": 0}
 
 
 class Stand(NamedTuple):
@@ -39,9 +40,9 @@ class Stand(NamedTuple):
 
 
 @contextmanager
-def stand() -> Iterator[Stand]:
+def stand(**options: Any) -> Iterator[Stand]:
     with (
-        running_in_thread(topics={"orders": 3}) as cluster,
+        running_in_thread(topics={"orders": 3}, settings=AT_ONCE, **options) as cluster,
         running_in_thread(proxy=cluster.bootstrap_servers) as proxied,
     ):
         kit = BlockingGroupCoordinator(proxied)
@@ -97,6 +98,49 @@ def test_a_rule_with_pause_holds_a_client_until_it_is_released() -> None:
         assert not asked.done()
         assert fault.release() == 1
         assert asked.result(20) == [5, 6]
+
+
+def leaders(consumer: Consumer) -> list[int]:
+    found = consumer.list_topics("orders", timeout=20).topics["orders"].partitions
+    return [found[number].leader for number in sorted(found)]
+
+
+def test_brokers_coordinators_rebalances_and_metadata_as_a_client_sees_them() -> None:
+    both = [5, 6]
+    with stand(brokers=2) as made:
+        kit, consumer = made.kit, made.consumer
+        away = kit.add_fault(client_id="one", node=(1, 2), keys="OffsetFetch", when="drop_request", count=2)
+        assert (made.committed(), away.hits) == (both, 2)
+        others = kit.add_fault(client_id="two", when="drop_request", count=-1)
+        moved = kit.add_fault(keys="OffsetCommit", group="g", error="NOT_COORDINATOR", count=2)
+        assert (made.commit(), moved.hits, others.hits) == (both, 2, 0)
+        others.remove()
+        right = leaders(consumer)
+        stale = kit.add_fault(keys="Metadata", wrong="stale_leader", count=-1)
+        assert leaders(consumer) != right
+        stale.remove()
+        assert leaders(consumer) == right
+        delayed = kit.add_fault(keys="JoinGroup", latency_ms=400, when="after", count=-1)
+        began = monotonic()
+        consumer.subscribe(["orders"])
+        while not consumer.assignment():
+            assert monotonic() - began < 60
+            consumer.poll(0.02)
+        assert monotonic() - began >= 0.4
+        assert delayed.hits >= 1
+        delayed.remove()
+
+
+def test_rules_that_a_cluster_cannot_have_are_refused() -> None:
+    with stand() as made:
+        for rule, problem in (
+            ({"keys": "Heartbeat", "topic": "orders", "error": "NOT_COORDINATOR"}, "topic"),
+            ({"keys": "Heartbeat", "version": 99, "error": "NOT_COORDINATOR"}, "version"),
+            ({"keys": "Produce", "wrong": "flipped_bit"}, "flipped_bit"),
+            ({"keys": "Heartbeet"}, "is it Heartbeat"),
+        ):
+            with pytest.raises(ValueError, match=problem):
+                made.kit.add_fault(**rule)
 
 
 def test_requests_groups_and_evidence_are_those_of_the_cluster() -> None:
