@@ -468,14 +468,14 @@ example-streams: setup
 client-streams-tool: setup
 	$(RUN) -m conformance.clients.streams_tool
 
-# The clients of make clients on a real Kafka 4.4, directly and through rejoin proxy; writes the table of docs/proxy.md. An hour;
+# The clients of make clients through rejoin proxy on a real Kafka 4.4; writes the table of docs/proxy.md. Three quarters of an hour;
 # CLIENTS='Java "Java, share groups"' for some.
 .PHONY: clients-proxied
 clients-proxied: setup
 	$(RUN) -m conformance.before_kafka.clients $(CLIENTS)
 
 # Producers and consumers of Java and librdkafka on three Kafka brokers whose leaders and coordinators move, brokers that stop
-# and die, directly and through rejoin proxy; a row of that table. It wants Maven and a JDK; a quarter of an hour.
+# and die, through rejoin proxy; a row of that table. It wants Maven and a JDK; ten minutes.
 .PHONY: moves-proxied
 moves-proxied: setup
 	$(RUN) -m conformance.before_kafka.moves

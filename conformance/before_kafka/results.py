@@ -23,7 +23,10 @@ def _today() -> str:
 
 @dataclass(frozen=True)
 class ProxiedResult:
-    """Steps of a program with their problems, which are empty where they passed: directly, and behind the proxy."""
+    """Steps of a program with their problems, which are empty where they passed: directly, and behind the proxy.
+
+    One that passed whole behind the proxy needs not be played directly.
+    """
 
     name: str
     version: str
@@ -31,11 +34,13 @@ class ProxiedResult:
     behind: dict[str, str]
     defects: list[str] = field(default_factory=list)
     """What the proxy, its journal or a broker had to say that it should not."""
-    numbers: list[dict[str, int]] = field(default_factory=list)
-    """What was counted, directly and behind the proxy."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Counts of the play behind the proxy."""
     day: str = field(default_factory=_today)
 
     def _differing(self) -> list[str]:
+        if not self.directly:
+            return [step for step, problem in self.behind.items() if problem]
         steps = dict.fromkeys((*self.directly, *self.behind))
         return [step for step in steps if bool(self.directly.get(step, "–")) != bool(self.behind.get(step, "–"))]
 
@@ -46,16 +51,16 @@ class ProxiedResult:
 
     def lines(self) -> Iterator[str]:
         """What there is to say of it, a line for each step that is not alike or did not pass."""
-        yield f"{_passed(self.directly)} directly, {_passed(self.behind)} behind the proxy"
+        yield f"{_passed(self.behind)} behind the proxy, directly {_passed(self.directly)}"
         for step in dict.fromkeys((*self.directly, *self.behind)):
             without, through = self.directly.get(step, "not played"), self.behind.get(step, "not played")
-            if without or through:
+            if through or (without and self.directly):
                 yield f"{step}: directly {without or 'passed'}; behind the proxy {through or 'passed'}"
         yield from (f"defect: {each}" for each in self.defects)
 
 
 def _passed(steps: dict[str, str]) -> str:
-    return f"{sum(not problem for problem in steps.values())} of {len(steps)}"
+    return f"{sum(not problem for problem in steps.values())} of {len(steps)}" if steps else "–"
 
 
 def read() -> list[ProxiedResult]:
@@ -73,13 +78,11 @@ def keep(result: ProxiedResult) -> None:
 
 def table(results: list[ProxiedResult]) -> str:
     """How many steps passed in both ways, and those that did not."""
-    text = "| client | version | day | directly | behind the proxy |\n|---|---|---|---|---|\n"
+    text = "| client | version | day | behind the proxy | directly |\n|---|---|---|---|---|\n"
     for each in results:
-        text += f"| {each.name} | {each.version} | {each.day} | {_passed(each.directly)} | {_passed(each.behind)} |\n"
+        text += f"| {each.name} | {each.version} | {each.day} | {_passed(each.behind)} | {_passed(each.directly)} |\n"
     for each in results:
         text += "".join(f"\n- {each.name}: {line}" for line in [*each.lines()][1:])
         if each.numbers:
-            direct, behind = each.numbers
-            counted = (f"{name} {number:,} and {behind[name]:,}" for name, number in direct.items() if name in behind)
-            text += f"\n- {each.name}, directly and behind the proxy: {'; '.join(counted)}"
+            text += f"\n- {each.name}: {'; '.join(f'{name} {number:,}' for name, number in each.numbers.items())}"
     return text if text.endswith("\n") else f"{text}\n"
