@@ -38,16 +38,29 @@ class ProxiedResult:
     """Counts of the play behind the proxy."""
     day: str = field(default_factory=_today)
 
-    def _differing(self) -> list[str]:
-        if not self.directly:
-            return [step for step, problem in self.behind.items() if problem]
-        steps = dict.fromkeys((*self.directly, *self.behind))
-        return [step for step in steps if bool(self.directly.get(step, "–")) != bool(self.behind.get(step, "–"))]
-
     @property
     def is_alike(self) -> bool:
-        """Whether each step ended in the same way, and nothing was wrong besides."""
-        return not self._differing() and not self.defects
+        """Whether each step that passes directly passes behind the proxy too, and nothing was wrong besides."""
+        steps = dict.fromkeys((*self.directly, *self.behind))
+        failed = (step for step in steps if self.behind.get(step, "not played"))
+        return not self.defects and all(self.directly.get(step) for step in failed)
+
+    def failures(self) -> Iterator[str]:
+        """The steps that failed, by where they did, and what was wrong besides."""
+        failed = {
+            "directly and behind the proxy": [
+                step for step in self.directly if self.directly[step] and self.behind.get(step)
+            ],
+            "only directly": [step for step in self.directly if self.directly[step] and not self.behind.get(step)],
+            "only behind the proxy": [
+                step for step in self.behind if self.behind[step] and not self.directly.get(step)
+            ],
+        }
+        for where, steps in failed.items():
+            if steps:
+                names = ", ".join(f"`{step.rpartition('::')[2]}`" for step in steps)
+                yield f"failed {where}: {names}"
+        yield from (f"defect: {each}" for each in self.defects)
 
     def lines(self) -> Iterator[str]:
         """What there is to say of it, a line for each step that is not alike or did not pass."""
@@ -82,7 +95,7 @@ def table(results: list[ProxiedResult]) -> str:
     for each in results:
         text += f"| {each.name} | {each.version} | {each.day} | {_passed(each.behind)} | {_passed(each.directly)} |\n"
     for each in results:
-        text += "".join(f"\n- {each.name}: {line}" for line in [*each.lines()][1:])
+        text += "".join(f"\n- {each.name}, {line}" for line in each.failures())
         if each.numbers:
             text += f"\n- {each.name}: {'; '.join(f'{name} {number:,}' for name, number in each.numbers.items())}"
     return text if text.endswith("\n") else f"{text}\n"

@@ -36,4 +36,5 @@ def test_a_step_that_only_fails_through_the_proxy_is_a_difference() -> None:
     assert not ProxiedResult("c", "1", {"a": ""}, {"a": ""}, ["refused: 1"]).is_alike
     assert ProxiedResult("c", "1", {"a": "", "b": "lost"}, {"a": "", "b": "lost too"}).is_alike
     assert ProxiedResult("c", "1", {}, {"a": ""}).is_alike
+    assert ProxiedResult("c", "1", {"a": "lost"}, {"a": ""}).is_alike
     assert not ProxiedResult("c", "1", {}, {"a": "lost"}).is_alike
