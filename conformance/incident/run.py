@@ -53,7 +53,8 @@ import sys
 from confluent_kafka.admin import AdminClient, NewPartitions
 _, address, topic, partitions = sys.argv
 admin = AdminClient({"bootstrap.servers": address})
-for done in admin.create_partitions([NewPartitions(topic, int(partitions))]).values():
+new = [NewPartitions(topic, int(partitions))]
+for done in admin.create_partitions(new, operation_timeout=60, request_timeout=60).values():
     done.result()
 """
 _PRODUCE: Final = """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from rejoin.pipeline.reading.broker_logs.exchanges.coordinators import loads
+from rejoin.pipeline.reading.broker_logs.exchanges.coordinators import absences, loads
 from rejoin.pipeline.reading.broker_logs.exchanges.epochs import HeartbeatHistory, ShareHistory
 from rejoin.pipeline.reading.broker_logs.exchanges.offsets import commit_events
 from rejoin.pipeline.reading.broker_logs.exchanges.refusals import refusals
@@ -64,17 +64,21 @@ def complete(events: list[EventRow], asked: list[SourcedExchange], names: TopicN
     """
     names = {} if names is None else names
     alone = [] if events else [*refusals(asked), *loads(asked)]
-    return [*_complete(events, asked, names), *commit_events(asked, names), *alone, *last_answers(alone, asked)]
+    alone += last_answers(alone, asked)
+    completed = _complete(events, asked, names, absences(alone))
+    return [*completed, *commit_events(asked, names), *alone]
 
 
-def _complete(events: list[EventRow], asked: list[SourcedExchange], names: TopicNames) -> list[EventRow]:
+def _complete(
+    events: list[EventRow], asked: list[SourcedExchange], names: TopicNames, away: list[tuple[int, int]]
+) -> list[EventRow]:
     rounds = generations_of(asked)
     former = former_ids(asked)
     seen = [*poll_timeouts(asked), *last_answers(events, asked)]
     complete_modern(events, asked)
     if not any(event["event"] == "rebalance_started" for event in events):
         of_epochs = [] if any(event["event"] in _OF_EPOCHS for event in events) else epochs_of(asked, names)
-        return [*events, *seen, *events_of_requests(rounds, asked, former), *of_epochs]
+        return [*events, *seen, *events_of_requests(rounds, asked, former, away), *of_epochs]
     owners: PartitionOwners = {}
     before: GenerationExchanges | None = None
     completed: list[EventRow] = [*events, *seen]
@@ -266,12 +270,15 @@ def _joins(
 
 
 def events_of_requests(
-    rounds: list[GenerationExchanges], asked: list[SourcedExchange], former: dict[str, str]
+    rounds: list[GenerationExchanges],
+    asked: list[SourcedExchange],
+    former: dict[str, str],
+    away: list[tuple[int, int]],
 ) -> Iterator[EventRow]:
-    """The events of a group that is in no coordinator's log."""
+    """The events of a group that is in no coordinator's log. ``away``: absences of its coordinator."""
     owners: PartitionOwners = {}
     before: GenerationExchanges | None = None
-    beginnings = _Beginnings(asked)
+    beginnings = _Beginnings(asked, away)
     ids = _MemberIds(_handed_out(asked), former)
     for each in rounds:
         assert each.ended is not None, "a round has begun with an answer"
@@ -383,7 +390,8 @@ class _Beginning(NamedTuple):
 class _Beginnings:
     """The request that began each rebalance, where requests show one: the first of the candidates."""
 
-    def __init__(self, asked: list[SourcedExchange]) -> None:
+    def __init__(self, asked: list[SourcedExchange], away: list[tuple[int, int]]) -> None:
+        self._away = away
         self._asked = sorted(asked, key=lambda one: one.exchange.arrived_at_ms)
         self.left: dict[str, _Beginning] = {}
         for each in self._asked:
@@ -457,7 +465,11 @@ class _Beginnings:
                     # The session of a member that waits for its answer begins with that.
                     last = exchange.answered_at_ms
                     timeout = exchange.request.get("sessionTimeoutMs")
-        return last + timeout if last is not None and isinstance(timeout, int) else None
+        if last is None or not isinstance(timeout, int):
+            return None
+        # Without a coordinator no session ends; the one that loads the group begins them anew.
+        loaded = [load for stop, load in self._away if last <= stop and stop - last < timeout]
+        return max(last + timeout, *loaded) if loaded else last + timeout
 
     def _expired_at(self, member_id: str, ends: int | None, seen_at: int) -> int:
         """When a session ended that was over by ``seen_at``.

@@ -22,33 +22,43 @@ _MEMBERS: Final = 2
 
 
 def loads(asked: Iterable[SourcedExchange]) -> list[EventRow]:
-    """A load of the group for each absence of its coordinator, at the first answer after it."""
+    """A load of the group for each absence of its coordinator, at the first request that is served after it."""
     ordered = sorted(asked, key=lambda one: (one.exchange.answered_at_ms, one.exchange.line))
     served = [*_after_refusals(ordered), *_after_silence(ordered)]
     return [_loaded(each) for each in served]
 
 
-def _after_refusals(ordered: Iterable[SourcedExchange]) -> Iterator[SourcedExchange]:
-    """The first answer after errors of :data:`NOT_THERE`.
+def absences(events: Iterable[EventRow]) -> list[tuple[int, int]]:
+    """The last answer before each absence of the coordinator, and the load behind it, by their instants."""
+    ordered = sorted(events, key=lambda event: int(event["at_ms"]))
+    stops = [event["at_ms"] for event in ordered if event["event"] == "broker_stopped"]
+    loaded = [event["at_ms"] for event in ordered if event["event"] == "group_loaded"]
+    return [(max(earlier), at) for at in loaded if (earlier := [stop for stop in stops if stop <= at])]
 
-    A coordinator answers heartbeats while it loads, so an answer before the last such error does not count.
+
+def _after_refusals(ordered: Sequence[SourcedExchange]) -> Iterator[SourcedExchange]:
+    """The first request behind errors of :data:`NOT_THERE` that was served, be it that its answer came late.
+
+    A coordinator answers heartbeats while it loads, so what was served before the last such error does not count.
     """
-    refused_at: int | None = None
-    served: SourcedExchange | None = None
-    for each in ordered:
-        exchange = each.exchange
-        if exchange.error in NOT_THERE:
-            if served is not None and refused_at is not None and exchange.answered_at_ms - refused_at > ONE_ABSENCE_MS:
-                yield served
-            refused_at, served = exchange.answered_at_ms, None
-        elif refused_at is not None and served is None and exchange.api != "FIND_COORDINATOR":
-            served = each
-    if served is not None:
-        yield served
+    refused = [each.exchange.answered_at_ms for each in ordered if each.exchange.error in NOT_THERE]
+    for last, following in pairwise([*refused, None]):
+        if last is None or (following is not None and following - last <= ONE_ABSENCE_MS):
+            continue
+        served = [
+            each
+            for each in ordered
+            if last <= each.exchange.arrived_at_ms
+            and (following is None or each.exchange.answered_at_ms < following)
+            and each.exchange.error not in NOT_THERE
+            and each.exchange.api != "FIND_COORDINATOR"
+        ]
+        if served:
+            yield min(served, key=lambda each: each.exchange.arrived_at_ms)
 
 
 def _after_silence(ordered: Sequence[SourcedExchange]) -> Iterator[SourcedExchange]:
-    """The first answer after a silence in which all members lost their connections, without an error that says why.
+    """The first request after a silence in which all members lost their connections, without an error that says why.
 
     Their processes went on: they come back with the member ids that they had, by other connections. Where that takes
     longer than a session, the coordinator does not know these ids any more.
@@ -69,5 +79,5 @@ def _after_silence(ordered: Sequence[SourcedExchange]) -> Iterator[SourcedExchan
 
 
 def _loaded(each: SourcedExchange) -> EventRow:
-    row = event_row(each, "group_loaded", INFERRED, each.exchange.answered_at_ms)
+    row = event_row(each, "group_loaded", INFERRED, each.exchange.arrived_at_ms)
     return row | {"group_id": each.exchange.group_id}
