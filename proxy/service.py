@@ -20,6 +20,7 @@ from rejoin.coordinator.service.logs import LoggedReasons, client_name
 from rejoin.protocol.printable import printable
 from rejoin.proxy.broker_table import BrokerRoute, BrokerTable
 from rejoin.proxy.exchange import ProxiedRequest
+from rejoin.proxy.listeners.cluster_brokers import find_brokers
 from rejoin.proxy.plans import Plan, Plans
 from rejoin.proxy.relay import Relay
 
@@ -122,6 +123,8 @@ class ProxyOptions:
     """TLS and logins of the proxy's own listeners; none: connections in the clear, and logins at the brokers."""
     release: str = ""
     """The release of Kafka whose versions are the newest that clients are offered."""
+    finds_brokers: bool = False
+    """Whether the proxy asks for the brokers itself when it starts, and does not wait for a client to ask."""
     drain_seconds: float = 10.0
     """How long requests in flight have to be answered when the proxy stops."""
 
@@ -177,6 +180,8 @@ class Proxy:
             options.clients.listeners.on_failed_handshake = self._handshake_failed
         self.brokers = BrokerTable(options.host, options.port, advertised, list(options.bootstrap), self._listen_soon)
         await self._listen(self.brokers.first)
+        if options.finds_brokers:
+            self._begin(find_brokers(self))
 
     @property
     def port(self) -> int:

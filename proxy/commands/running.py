@@ -129,6 +129,7 @@ def proxy_options(wanted: WantedProxy) -> ProxyOptions:
         upstream=kafka_security(security),
         clients=clients,
         release=wanted.as_kafka,
+        finds_brokers=True,
         drain_seconds=wanted.drain_seconds,
     )
 

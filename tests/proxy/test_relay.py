@@ -28,6 +28,7 @@ from rejoin.protocol.messages.records.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from rejoin.proxy.listeners.cluster_brokers import find_brokers
 from tests.proxy.wire import ScriptedBroker, codec, proxied
 
 ALL_TOPICS = MetadataRequest(topics=None)
@@ -55,6 +56,12 @@ async def test_clients_stay_on_the_proxy() -> None:
         assert (listed.node_id, listed.host) == (5, "127.0.0.1")
         assert (found.host, found.port) == (listed.host, listed.port)
         assert listed.port not in (broker.port, stand.proxy.port)
+
+
+async def test_brokers_have_listeners_before_a_client_asks() -> None:
+    async with proxied(ScriptedBroker()) as stand:
+        assert await find_brokers(stand.proxy)
+        assert list(stand.proxy.brokers.by_id) == [5]
 
 
 async def test_the_port_of_a_broker_reaches_that_broker() -> None:

@@ -430,7 +430,7 @@ MAY_IMPORT = {
         *("coordinator.control.fault_injection", "coordinator.control.errors", "coordinator.core.inputs"),
         *("transcript.steps", "journal.kafka_logs.request_lines"),
     ),
-    "proxy.listeners": ("protocol", "proxy"),
+    "proxy.listeners": ("protocol", "proxy", "client.transports.kafka"),
     # They are protected as those of a node.
     "proxy.listeners.client_login": (
         *("protocol", "proxy", "coordinator.config", "coordinator.service.security.authenticator"),
