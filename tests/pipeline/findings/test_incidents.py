@@ -78,28 +78,32 @@ def done_as_seen(name: str, logs: str) -> Iterator[Done]:
             yield each
 
 
-@pytest.fixture(scope="module")
-def from_requests(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    """Findings of one incident from its requests alone, as a proxy's journal has them."""
+ALONE = {paths.INCIDENTS / "two": ("topic-growth",), paths.GOLDEN / "proxied-incident": ()}
+"""Incidents of which the requests are read alone, with what these do not show: a proxy's journal has answers to
+Metadata, the other request log has none. ``make incident-proxied`` records such a journal."""
+
+
+@pytest.fixture(scope="module", params=ALONE, ids=lambda folder: str(folder.name))
+def from_requests(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Row]]:
+    """The folder of an incident, and the findings from its requests alone."""
     folder = tmp_path_factory.mktemp("requests")
-    shutil.copy(paths.INCIDENTS / ALONE / LOGS["both"][1], folder)
-    return sorted(findings_of(read_events(find([folder]), "UTC").events), key=order)
+    shutil.copy(request.param / LOGS["both"][1], folder)
+    return request.param, sorted(findings_of(read_events(find([folder]), "UTC").events), key=order)
 
 
-ALONE = "two"
-"""The incident whose request log is read alone. It has no answers to Metadata, so no growth of topics."""
+def test_requests_alone_show_what_was_done_and_nothing_else(from_requests: tuple[Path, list[Row]]) -> None:
+    folder, rows = from_requests
+    done = list(expected(json.loads((folder / "ledger.json").read_text())))
+    assert ledgers.missing(rows, (each for each in done if each.finding not in ALONE[folder])) == []
+    assert ledgers.invented(rows, done) == []
 
 
-def test_requests_alone_show_what_was_done_and_nothing_else(from_requests: list[Row]) -> None:
-    done = [each for each in expected(ledger(ALONE)) if each.finding != "topic-growth"]
-    assert ledgers.missing(from_requests, done) == []
-    assert ledgers.invented(from_requests, expected(ledger(ALONE))) == []
-
-
-def test_requests_alone_show_that_the_broker_was_away(from_requests: list[Row]) -> None:
-    (away,) = [each for each in ledger(ALONE)["done"] if each["do"] == "broker-restart"]
-    rows = [row for row in from_requests if row["finding"] == "coordinator-failover"]
-    assert any(abs(row["from_ms"] - away["from_ms"]) < 5_000 for row in rows)
+def test_requests_alone_show_that_the_broker_was_away(from_requests: tuple[Path, list[Row]]) -> None:
+    folder, rows = from_requests
+    done = json.loads((folder / "ledger.json").read_text())["done"]
+    (away,) = [each for each in done if each["do"] == "broker-restart"]
+    found = [row for row in rows if row["finding"] == "coordinator-failover"]
+    assert any(abs(row["from_ms"] - away["from_ms"]) < 5_000 for row in found)
 
 
 EACH = pytest.mark.parametrize(("name", "logs"), [(name, logs) for name in INCIDENTS for logs in LOGS])
