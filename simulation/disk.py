@@ -41,6 +41,10 @@ class Log:
     """By group: its newest record."""
     has_transactions: bool = False
 
+    def state(self) -> tuple[object, ...]:
+        """All that a node which reads the log can learn from it."""
+        return self.epoch, self.records if self.has_transactions else compacted(self.records), self.pending
+
 
 class OffsetEntry(NamedTuple):
     """A committed offset in the log of a consumer that is played in short: its record in the fewest words."""
@@ -85,7 +89,7 @@ class Disk:
 
     def __init__(self, world: World, draw: Callable[[Random], float] | None) -> None:
         self.world = world
-        self.random = Random(world.random.getrandbits(64))
+        self.random = world.new_random()
         self.draw = draw
         self.slower_ms: Millis = 0
         self.error: ErrorCode | None = None

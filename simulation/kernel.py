@@ -7,6 +7,7 @@ that arrives at a deadline comes before the deadline, as the coordinator's rules
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -21,6 +22,9 @@ Millis: TypeAlias = int
 Lane: TypeAlias = int
 Act: TypeAlias = Callable[[Any], None]
 Listener: TypeAlias = Callable[["Actor", Event, Millis], None]
+Deadline: TypeAlias = Callable[[], Millis | None]
+"""When a core wants its next call, or none."""
+
 EventHandlers: TypeAlias = Mapping[type, Callable[[Any, Millis], None]]
 
 _ACTORS: Final = 1 << 24
@@ -64,6 +68,11 @@ class Order(IntEnum):
     USER = 6
 
 
+def order_of(lane: Lane) -> Order:
+    """The kind of the calls of a lane."""
+    return Order(lane if lane < _SLOTS else lane // _SLOTS // _ACTORS)
+
+
 class Actor:
     """A node or a consumer's process, which may be paused for a while."""
 
@@ -71,7 +80,7 @@ class Actor:
         self.world = world
         self.name = name
         self.number = world.enlist()
-        self.random = Random(world.random.getrandbits(64))
+        self.random = world.new_random()
         self.paused_until: Millis = 0
 
     def lane(self, order: Order, slot: int = 0) -> Lane:
@@ -92,10 +101,73 @@ class Actor:
             listener(self, event, world.now)
 
 
+class Timer(ABC):
+    """Calls an actor when its core's deadline is over, after the actor's pause if it is paused."""
+
+    __slots__ = ("actor", "deadline", "fire", "lane")
+
+    def __init__(self, actor: Actor, lane: Lane, deadline: Deadline, fire: Callable[[], None]) -> None:
+        self.lane = lane
+        self.actor = actor
+        self.deadline = deadline
+        self.fire = fire
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget the call that is queued."""
+
+    @abstractmethod
+    def update(self) -> None:
+        """Queue a call if the core has an earlier deadline now."""
+
+
+class CoreTimer(Timer):
+    """A timer with a call on the heap.
+
+    A deadline that moves to a later instant leaves its call on the heap; when that call runs, the deadline is asked
+    again. Only a deadline that moves to an earlier instant needs another call.
+    """
+
+    __slots__ = ("_queued_at",)
+
+    def __init__(self, actor: Actor, lane: Lane, deadline: Deadline, fire: Callable[[], None]) -> None:
+        super().__init__(actor, lane, deadline, fire)
+        self._queued_at: Millis | None = None
+
+    def reset(self) -> None:
+        self._queued_at = None
+
+    def update(self) -> None:
+        due = self.deadline()
+        if due is not None and (self._queued_at is None or due < self._queued_at):
+            self._queue(max(due, self.actor.world.now))
+
+    def _queue(self, at: Millis) -> None:
+        self._queued_at = at
+        self.actor.world.at(at, self.lane, self._on_due, at)
+
+    def _on_due(self, at: Millis) -> None:
+        if at != self._queued_at:
+            return
+        actor = self.actor
+        if actor.paused_until > actor.world.now:
+            self._queue(actor.paused_until)
+            return
+        self._queued_at = None
+        due = self.deadline()
+        if due is not None and due <= actor.world.now:
+            self.fire()
+        else:
+            self.update()
+
+
 class World:
     """The heap and the clock. ``random`` seeds the random numbers of each actor when it is made."""
 
-    __slots__ = ("_actors", "_by_kind", "_heap", "_listeners", "_serial", "current", "now", "random", "steps")
+    __slots__ = (
+        *("_actors", "_by_kind", "_heap", "_listeners", "_serial"),
+        *("current", "first_request", "now", "random", "steps"),
+    )
 
     def __init__(self, seed: int, start: Millis = 0) -> None:
         self.random = Random(seed)
@@ -103,6 +175,8 @@ class World:
         self.current: tuple[Millis, Lane] = (0, 0)
         """Instant and lane of the call that runs right now."""
         self.steps = 0
+        self.first_request = 0
+        """Where clients begin to number their requests."""
         self._listeners: list[tuple[Listener, frozenset[type] | None]] = []
         self._by_kind: dict[type, tuple[Listener, ...]] = {}
         self._heap: list[tuple[Millis, Lane, int, Act, Any]] = []
@@ -121,6 +195,14 @@ class World:
             found = tuple(listener for listener, kinds in self._listeners if kinds is None or kind in kinds)
             self._by_kind[kind] = found
         return found
+
+    def new_random(self) -> Random:
+        """Random numbers of an actor's own, seeded by ``random``."""
+        return Random(self.random.getrandbits(64))
+
+    def new_timer(self, actor: Actor, lane: Lane, deadline: Deadline, fire: Callable[[], None]) -> Timer:
+        """A timer of a core that an actor drives."""
+        return CoreTimer(actor, lane, deadline, fire)
 
     def enlist(self) -> int:
         """The number of the next actor."""

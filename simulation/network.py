@@ -349,7 +349,7 @@ class ClientConnection:
 
     def watch(self, at: Millis) -> None:
         """Watch for requests that time out; a connection has one timer for all."""
-        if self.watched_at is None or at < self.watched_at:
+        if self.network.times_out and (self.watched_at is None or at < self.watched_at):
             self.watched_at = at
             self.network.world.at(at, self.timeout_lane, self._check_timeouts, at)
 
@@ -372,13 +372,15 @@ class Network:
     def __init__(self, world: World, latency: Latency) -> None:
         self.world = world
         self.latency = latency
-        self.random = Random(world.random.getrandbits(64))
+        self.random = world.new_random()
         self.lost_requests = 0.0
         self.lost_answers = 0.0
         self.blocked: dict[tuple[str, str], int] = {}
         self.delays: dict[tuple[str, str], Millis] = {}
         """By client and kind of request: how long the next one takes."""
         self.observer: NetworkObserver | None = None
+        self.times_out = True
+        """Whether requests without an answer fail after a time."""
         self._connections: list[ClientConnection] = []
 
     def connect(self, client: NetworkClient, node: NodeActor, kind: int) -> ClientConnection:

@@ -64,10 +64,11 @@ class Simulation:
         skip: bool = True,
         keep: bool = False,
         listeners: Iterable[Listener | SelectiveListener] = (),
+        world: World | None = None,
     ) -> None:
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
-        self.world = world = World(self.seed)
+        self.world = world = World(self.seed) if world is None else world
         self.operator = Operator(world, "outside")
         settings = Settings.model_validate(scenario.coordinator.settings)
         network, coordinator = scenario.network, scenario.coordinator

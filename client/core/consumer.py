@@ -104,6 +104,10 @@ class ConsumerCore:
         elif config.group_protocol == "consumer":
             self._state.membership = ConsumerMembership(member_id)
 
+    def number_requests_from(self, first: int) -> None:
+        """Let the numbers of requests begin here, as a driver may want that knows them by their size."""
+        self._state.requests.last_id = first
+
     # -- the door
 
     def step(self, what: Input, now: Millis) -> list[Effect]:

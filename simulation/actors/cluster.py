@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
-from random import Random
 from types import MappingProxyType
 from uuid import NAMESPACE_OID, UUID, uuid5
 
@@ -58,7 +57,7 @@ class Cluster:
         """How long it takes the others to notice a crash."""
         self.gossip_ms = gossip_ms
         """The longest time until a node knows a new leader."""
-        self.random = Random(world.random.getrandbits(64))
+        self.random = world.new_random()
         self.nodes = [NodeActor(world, self, index, settings) for index in range(nodes)]
         self.leaders: dict[TopicPartition, NodeActor] = {}
         self.topics: dict[str, TopicLog] = {}

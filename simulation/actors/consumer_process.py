@@ -50,7 +50,6 @@ from rejoin.coordinator.core.groups.consumer.regex_resolution import matching
 from rejoin.journal.events.client import ConsumerEvent
 from rejoin.journal.events.simulation import ConsumerCrashed, ConsumerFailed, ConsumerStarted, ConsumerStopped
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
 from rejoin.simulation.network import ClientConnection, Exchange, Network, NetworkClient
 from rejoin.simulation.node_connections import NodeConnections
@@ -113,7 +112,7 @@ class ConsumerProcess(NetworkClient):
         self._inbox: deque[ShareInput] = deque()
         self._draining = False
         timer_lane = self.lane(Order.CONSUMER_TIMER)
-        self.timer = CoreTimer(self, timer_lane, self._next_deadline, lambda: self.step(Elapsed()))
+        self.timer = world.new_timer(self, timer_lane, self._next_deadline, lambda: self.step(Elapsed()))
         self.user_lane = self.lane(Order.USER)
 
     @property
@@ -133,6 +132,7 @@ class ConsumerProcess(NetworkClient):
         if self.next_config is not None:
             self.config, self.next_config = self.next_config, None
         self.core = self._new_core()
+        self.core.number_requests_from(self.world.first_request)
         self.timer.reset()
         self._inbox.clear()
         self.emit(

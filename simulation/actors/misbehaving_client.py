@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import TYPE_CHECKING
 
 from rejoin.client.core.consumer import ConsumerCore
@@ -33,7 +32,7 @@ class MisbehavingClient:
         self.simulation = simulation
         self.every_ms = every_ms
         self.until = until
-        self.random = Random(simulation.world.random.getrandbits(64))
+        self.random = simulation.world.new_random()
         simulation.world.control(every_ms, self._ask)
 
     def _ask(self, _: object) -> None:

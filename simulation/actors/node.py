@@ -32,7 +32,6 @@ from rejoin.protocol.messages.cluster.metadata import MetadataRequest, MetadataR
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest
 from rejoin.protocol.records.keyed import Record
 from rejoin.simulation.actors.node_requests import NodeRequest
-from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Actor, Millis, Order, World
 from rejoin.simulation.network import Exchange, Requester
 
@@ -67,7 +66,7 @@ class NodeActor(Actor):
         self.incarnation = 0
         self.core: Node | None = None
         self.watchers: list[Watcher] = []
-        self.timer = CoreTimer(self, self.lane(Order.NODE_TIMER), self._next_deadline, lambda: self.step(Elapsed()))
+        self.timer = world.new_timer(self, self.lane(Order.NODE_TIMER), self._next_deadline, lambda: self.step(Elapsed()))
         self.remembers_metadata = False
         """Whether equal metadata requests get the same response while the topics have not changed."""
         self._metadata: dict[tuple[Request, int], Response] = {}

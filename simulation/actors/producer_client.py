@@ -14,7 +14,6 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.records.produce import ProduceRequest, ProduceResponse
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
 from rejoin.simulation.network import Exchange, Network, NetworkClient
 from rejoin.simulation.node_connections import NodeConnections
@@ -33,7 +32,7 @@ class ProducerClient(NetworkClient):
         self._waiting: set[int] = set()
         self._inbox: deque[ProducerInput] = deque()
         self._draining = False
-        self._timer = CoreTimer(
+        self._timer = world.new_timer(
             self, self.lane(Order.CONSUMER_TIMER), self._next_deadline, lambda: self.step(Elapsed())
         )
 

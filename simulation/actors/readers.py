@@ -21,7 +21,6 @@ from rejoin.client.core.inputs import (
 )
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.cluster import Cluster
-from rejoin.simulation.core_timer import CoreTimer
 from rejoin.simulation.kernel import Millis, Order, World
 from rejoin.simulation.network import ClientConnection, Exchange, Network, NetworkClient
 from rejoin.simulation.node_connections import NodeConnections
@@ -64,7 +63,7 @@ class ReaderActor(NetworkClient):
         self._inbox: deque[Input] = deque()
         self._draining = False
         self._user_lane = self.lane(Order.USER)
-        self._timer = CoreTimer(
+        self._timer = world.new_timer(
             self, self.lane(Order.CONSUMER_TIMER), self._core.next_deadline, lambda: self.step(Elapsed())
         )
 

@@ -111,6 +111,10 @@ class ActionRunner:
                     event, event.on_average_every, Random(f"{self.simulation.seed}/events/{number}"), event.at
                 )
 
+    def carry_out(self, action: Any) -> None:
+        """Carry out an action now."""
+        self._methods[type(action)](action)
+
     def _at_random(self, event: ScheduledAction, mean_ms: Millis, random: Random, after: Millis) -> None:
         """Schedule the next of an action's random instants."""
         at = after + max(1, round(random.expovariate(1 / mean_ms)))
@@ -119,7 +123,7 @@ class ActionRunner:
             self.world.control(at, lambda _: self._happen(event, mean_ms, random))
 
     def _happen(self, event: ScheduledAction, mean_ms: Millis, random: Random) -> None:
-        self._methods[type(event.action)](event.action)
+        self.carry_out(event.action)
         self._at_random(event, mean_ms, random, self.world.now)
 
     def _in(self, ms: Millis, act: Callable[[], None]) -> None:

@@ -28,10 +28,13 @@ LONGEST_FAULT_MS: Final[Millis] = 8_000
 
 
 class CheckedSimulation(Watcher):
-    """Checks every step of every node, and the whole simulation at intervals; raises :class:`Violation`."""
+    """Checks every step of every node, and the whole simulation at intervals; raises :class:`Violation`.
+
+    Without ``every_ms`` the whole is checked when ``check_now`` is called.
+    """
 
     def __init__(
-        self, simulation: Simulation, every_ms: Millis = 1_000, application: FreeApplication | None = None
+        self, simulation: Simulation, every_ms: Millis | None = 1_000, application: FreeApplication | None = None
     ) -> None:
         self.simulation = simulation
         self.observed = Observations(simulation)
@@ -47,12 +50,12 @@ class CheckedSimulation(Watcher):
         if application is not None:
             self.observed.streams = ObservedStreams(simulation, application)
             self.checks = checks.STREAMED
-        self.every_ms = every_ms
         self._epoch_before = -1
         for node in simulation.cluster.nodes:
             node.watchers.append(self)
         simulation.world.listen(self._on_event)
-        simulation.world.control(every_ms, self._check_whole)
+        if every_ms is not None:
+            simulation.world.control(every_ms, self._check_whole, every_ms)
 
     def run(self) -> None:
         """Play to the horizon; or until all that went into transforms has come out, long after the last fault."""
@@ -86,13 +89,17 @@ class CheckedSimulation(Watcher):
                 for problem in check(self.observed, event):
                     raise Violation(check.__name__, now, problem)
 
-    def _check_whole(self, _: object) -> None:
+    def _check_whole(self, every_ms: Millis) -> None:
+        self.check_now()
+        self.simulation.world.control(self.simulation.world.now + every_ms, self._check_whole, every_ms)
+
+    def check_now(self) -> None:
+        """Check what must hold at any time."""
         self._run_checks(self.checks.now_and_then)
-        self.simulation.world.control(self.simulation.world.now + self.every_ms, self._check_whole)
 
     def at_the_end(self) -> None:
         """Check what must hold when the faults have been over for long enough."""
-        self._run_checks(self.checks.now_and_then)
+        self.check_now()
         self._run_checks(self.checks.at_the_end)
 
     def _run_checks(self, all_checks: tuple[checks.WholeCheck, ...]) -> None:

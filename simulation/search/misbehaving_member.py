@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import TYPE_CHECKING, Final
 
 from rejoin.coordinator.core.inputs import Context, Received
@@ -37,7 +36,7 @@ class MisbehavingMember:
         self.simulation = simulation
         self.every_ms = every_ms
         self.until = until
-        self.random = Random(simulation.world.random.getrandbits(64))
+        self.random = simulation.world.new_random()
         simulation.world.control(every_ms, self._act)
 
     def _act(self, _: object) -> None:

@@ -73,6 +73,10 @@ class ShareConsumerCore:
         self._state = ConsumerState(membership=ConsumerMembership(member_id), share=self._share)
         self._closing: AcknowledgeCall | None = None
 
+    def number_requests_from(self, first: int) -> None:
+        """Let the numbers of requests begin here, as a driver may want that knows them by their size."""
+        self._state.requests.last_id = first
+
     # -- the door
 
     def step(self, what: ShareInput, now: Millis) -> list[Effect]:

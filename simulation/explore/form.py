@@ -1,0 +1,303 @@
+"""The canonical form of a state: 128 bits, equal for states that differ only in names and in the clock.
+
+All that is reachable from a state's parts is written down in a fixed order: objects by class and attributes, objects
+met before by number. In place of an instant stands its distance from now; in place of an id, a member id or a request's
+number stands its rank among all that the state holds, so that what sorts them does the same in equal states.
+"""
+
+from __future__ import annotations
+
+import marshal
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from functools import partial
+from hashlib import blake2b
+from random import Random
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from rejoin.coordinator.core.runtime.timers import Deadlines
+from rejoin.protocol.records.keyed import KeyedRecord, TransactionMarker, VersionedData
+from rejoin.simulation.explore.kernel import BEGIN, FIRST_REQUEST
+from rejoin.simulation.kernel import Millis
+
+Write: TypeAlias = Callable[[Any, "Writing"], None]
+
+END: Final[Millis] = BEGIN + 10**10
+FAR: Final[Millis] = 8 * 3_600_000
+"""What is due later than this is due never."""
+
+_ID: Final = re.compile(r"00000000-0000-4000-8000-[0-9a-f]{12}")
+_MARK: Final = "-4000-8000-"
+_MARK_IN_BYTES: Final = b"-4000-8000-"
+
+
+class Writing:
+    """A form that is being written."""
+
+    __slots__ = ("ids", "known", "now", "numbers", "out")
+
+    def __init__(self, now: Millis, known: dict[int, str]) -> None:
+        self.now = now
+        self.known: dict[int, Any] = dict(known)
+        """What is written by name or number: by identity of the object."""
+        self.out: list[Any] = []
+        self.ids: list[int] = []
+        """Where in the form a text has ids."""
+        self.numbers: list[int] = []
+        """Where in the form a request's number is."""
+
+    def write(self, value: Any) -> None:
+        """Write a value."""
+        kind = type(value)
+        rule = _RULES.get(kind)
+        if rule is None:
+            rule = _RULES[kind] = _rule_of(kind)
+        rule(value, self)
+
+    def tokens(self) -> list[Any]:
+        """The whole form, with ranks in place of names."""
+        out = self.out
+        if self.ids:
+            texts = [out[at] for at in self.ids]
+            names = sorted({name for text in texts for name in _ID.findall(text)})
+            rank = {name: f"#{number}" for number, name in enumerate(names)}
+            for at, text in zip(self.ids, texts, strict=True):
+                out[at] = _ID.sub(lambda found: rank[found[0]], text)
+        if self.numbers:
+            numbers = {number: rank for rank, number in enumerate(sorted({out[at] for at in self.numbers}))}
+            for at in self.numbers:
+                out[at] = ("number", numbers[out[at]])
+        return out
+
+
+def form_of(now: Millis, known: dict[int, str], parts: Iterable[Any]) -> list[Any]:
+    """The canonical form of some parts as a list of plain values. ``known``: objects that are written by name."""
+    writing = Writing(now, known)
+    for part in parts:
+        writing.write(part)
+    return writing.tokens()
+
+
+def digest_of(tokens: list[Any]) -> bytes:
+    """The 128 bits of a form."""
+    return blake2b(marshal.dumps(tokens, 2), digest_size=16).digest()
+
+
+def _rule_of(kind: type) -> Write:
+    for base, rule in _BY_BASE:
+        if issubclass(kind, base):
+            return rule
+    return _object_of(kind)
+
+
+def _plain(value: Any, writing: Writing) -> None:
+    writing.out.append(value)
+
+
+def _int(value: int, writing: Writing) -> None:
+    if value >= BEGIN:
+        if value < END:
+            writing.out.append("now")
+            value -= writing.now
+            if value > FAR:
+                value = FAR
+        elif value >= FIRST_REQUEST:
+            writing.numbers.append(len(writing.out))
+    writing.out.append(value)
+
+
+def _str(value: str, writing: Writing) -> None:
+    if _MARK in value:
+        writing.ids.append(len(writing.out))
+    writing.out.append(value)
+
+
+def _bytes(value: bytes, writing: Writing) -> None:
+    if _MARK_IN_BYTES in value:
+        writing.ids.append(len(writing.out))
+        writing.out.append(value.decode("latin-1"))
+    else:
+        writing.out.append(value)
+
+
+def _named(value: Any, writing: Writing) -> None:
+    writing.out.append(f"{type(value).__name__} {value}")
+
+
+def _sequence(value: Any, writing: Writing) -> None:
+    writing.out.append(("(", len(value)))
+    for each in value:
+        writing.write(each)
+
+
+def _set(value: Any, writing: Writing) -> None:
+    writing.out.append(("{", len(value)))
+    for each in sorted(value, key=_sort_key):
+        writing.write(each)
+
+
+def _sort_key(value: Any) -> str:
+    return repr(value)
+
+
+def _mapping(value: Mapping[Any, Any], writing: Writing) -> None:
+    writing.out.append(("{:", len(value)))
+    for key, each in value.items():
+        writing.write(key)
+        writing.write(each)
+
+
+def _met(value: Any, writing: Writing) -> bool:
+    known = writing.known.get(id(value))
+    if known is not None:
+        writing.out.append(("met", known))
+        return True
+    writing.known[id(value)] = len(writing.known)
+    return False
+
+
+def _once(rule: Write) -> Write:
+    def write(value: Any, writing: Writing) -> None:
+        if not _met(value, writing):
+            rule(value, writing)
+
+    return write
+
+
+def _method(value: Any, writing: Writing) -> None:
+    writing.out.append(value.__qualname__)
+    owner = value.__self__
+    if owner is not None and not isinstance(owner, (ModuleType, type)):
+        writing.write(owner)
+
+
+def _function(value: FunctionType, writing: Writing) -> None:
+    writing.out.append(value.__qualname__)
+    if value.__closure__ and not _met(value, writing):
+        for cell in value.__closure__:
+            writing.write(cell.cell_contents)
+
+
+def _partial(value: partial[Any], writing: Writing) -> None:
+    writing.write(value.func)
+    writing.write(value.args)
+    writing.write(value.keywords)
+
+
+def _model(value: BaseModel, writing: Writing) -> None:
+    name = type(value).__name__
+    writing.out.append(name)
+    for attribute, each in value.__dict__.items():
+        if (name, attribute) not in IGNORED:
+            writing.write(each)
+
+
+def _deadlines(value: Deadlines, writing: Writing) -> None:
+    writing.write(value.due())
+
+
+def _record(value: Any, writing: Writing) -> None:
+    writing.out.append(type(value).__name__)
+    for name in value.__dataclass_fields__:
+        writing.write(getattr(value, name))
+
+
+IGNORED: Final[dict[tuple[str, str], str]] = {
+    ("StepContext", "effects"): "the last step's, which have been carried out",
+    ("StepContext", "now"): "set with each step",
+    ("BaseContext", "effects"): "the last step's, which have been carried out",
+    ("BaseContext", "now"): "set with each step",
+    ("SyntheticLog", "started_at"): "topics of worlds do not grow by themselves",
+    ("TopicTable", "_newest"): "no instant is before it",
+    ("Shard", "_elected_at"): "shown only",
+    ("Shard", "_next_append_id"): "a number, larger than all that are in use",
+    ("GroupsShard", "_loaded_at"): "for the look for expired offsets, which worlds do not reach",
+    ("MemberProgress", "asked_at"): "shown only",
+    ("ConsumerMembership", "joined_at"): "shown only",
+    ("ConsumerMembership", "target_received_at"): "shown only",
+    ("Requests", "last_id"): "a number, larger than all that are in use",
+    ("Exchange", "asked_at"): "shown only",
+    ("Exchange", "expires_at"): "requests do not time out",
+    ("OffsetCommitValue", "commit_timestamp"): "for expiry, which worlds do not reach",
+}
+"""By class and attribute: why it is left out of a form."""
+
+PAST: Final[dict[str, Millis]] = {
+    "retry_at": 0,
+    "commit_retry_at": 0,
+    "next_auto_at": 0,
+    "session_expires_at": 0,
+    "state_since": 0,
+    "version": 0,
+    "created_at": 0,
+    "refreshed_at": 1_000,
+    "assignment_at": 1_000,
+}
+"""By attribute: what was longer ago than so many ms was so long ago. Most are deadlines, which have passed or not."""
+
+
+def _object_of(kind: type) -> Write:
+    name = kind.__name__
+    slots = [
+        (slot, descriptor.__get__, PAST.get(slot))
+        for base in reversed(kind.__mro__)
+        for slot, descriptor in vars(base).items()
+        if type(descriptor).__name__ == "member_descriptor" and (base.__name__, slot) not in IGNORED
+    ]
+    has_dict = any("__dict__" in vars(base) for base in kind.__mro__)
+    left_out = frozenset(attribute for base in kind.__mro__ for owner, attribute in IGNORED if owner == base.__name__)
+
+    def write(value: Any, writing: Writing) -> None:
+        if _met(value, writing):
+            return
+        writing.out.append(name)
+        for slot, get, longest in slots:
+            try:
+                attribute = get(value)
+            except AttributeError:
+                continue  # never set
+            writing.out.append(slot)
+            if longest is not None and type(attribute) is int and BEGIN <= attribute < END:
+                attribute = max(attribute, writing.now - longest)
+            writing.write(attribute)
+        if has_dict:
+            for attribute_name, attribute in value.__dict__.items():
+                if attribute_name in left_out:
+                    continue
+                writing.out.append(attribute_name)
+                longest = PAST.get(attribute_name)
+                if longest is not None and type(attribute) is int and BEGIN <= attribute < END:
+                    attribute = max(attribute, writing.now - longest)
+                writing.write(attribute)
+
+    return write
+
+
+_BY_BASE: Final[tuple[tuple[Any, Write], ...]] = (
+    ((type(None), bool, float), _plain),
+    ((Enum, re.Pattern, UUID, range), _named),
+    ((type, ModuleType, Random), lambda value, writing: writing.out.append(getattr(value, "__name__", "random"))),
+    ((BaseException,), _named),
+    ((int,), _int),
+    ((str,), _str),
+    ((bytes,), _bytes),
+    ((tuple,), _sequence),
+    ((frozenset,), _set),
+    ((list, deque), _once(_sequence)),
+    ((set,), _once(_set)),
+    ((Mapping,), _once(_mapping)),
+    ((BaseModel,), _model),
+    ((KeyedRecord, TransactionMarker, VersionedData), _record),
+    ((MethodType, BuiltinFunctionType), _method),
+    ((partial,), _partial),
+    ((FunctionType,), _function),
+    ((CellType,), lambda value, writing: writing.write(value.cell_contents)),
+    ((Deadlines,), _once(_deadlines)),
+)
+_RULES: Final[dict[type, Write]] = {}
