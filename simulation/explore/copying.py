@@ -43,13 +43,19 @@ def copied(root: Any) -> Any:
 
 def _copy(value: Any, memo: Memo) -> Any:
     kind = type(value)
-    rule = _RULES.get(kind)
-    if rule is None:
-        rule = _RULES[kind] = _rule_of(kind)
-    if rule is _shared:
+    if kind in _LEAVES:
         return value
     known = memo.get(id(value), memo)
-    return rule(value, memo) if known is memo else known
+    if known is not memo:
+        return known
+    rule = _RULES.get(kind)
+    if rule is None:
+        rule = _rule_of(kind)
+        if rule is _shared:
+            _LEAVES.add(kind)
+        else:
+            _RULES[kind] = rule
+    return rule(value, memo)
 
 
 def _shared(value: Any, memo: Memo) -> Any:
@@ -82,7 +88,7 @@ def _steady(value: Steady, memo: Memo) -> Steady:
 def _list(value: list[Any], memo: Memo) -> list[Any]:
     made: list[Any] = []
     memo[id(value)] = made
-    made.extend([_copy(each, memo) for each in value])
+    made.extend([each if type(each) in _LEAVES else _copy(each, memo) for each in value])
     return made
 
 
@@ -90,7 +96,9 @@ def _dict(value: dict[Any, Any], memo: Memo) -> dict[Any, Any]:
     made: dict[Any, Any] = {}
     memo[id(value)] = made
     for key, each in value.items():
-        made[_copy(key, memo)] = _copy(each, memo)
+        if type(key) not in _LEAVES:
+            key = _copy(key, memo)
+        made[key] = each if type(each) in _LEAVES else _copy(each, memo)
     return made
 
 
@@ -104,7 +112,7 @@ def _set(value: set[Any], memo: Memo) -> set[Any]:
 def _deque(value: deque[Any], memo: Memo) -> deque[Any]:
     made: deque[Any] = deque(maxlen=value.maxlen)
     memo[id(value)] = made
-    made.extend([_copy(each, memo) for each in value])
+    made.extend([each if type(each) in _LEAVES else _copy(each, memo) for each in value])
     return made
 
 
@@ -115,7 +123,12 @@ def _frozenset(value: frozenset[Any], memo: Memo) -> frozenset[Any]:
 
 def _tuple(value: tuple[Any, ...], memo: Memo) -> tuple[Any, ...]:
     """A tuple, or one of a class of its own; the very same where nothing in it was copied."""
-    made = [_copy(each, memo) for each in value]
+    for each in value:
+        if type(each) not in _LEAVES:
+            break
+    else:
+        return value
+    made = [each if type(each) in _LEAVES else _copy(each, memo) for each in value]
     for old, new in zip(value, made, strict=True):
         if new is not old:
             known = memo.get(id(value))  # one that holds itself
@@ -172,9 +185,9 @@ def _subclass(kind: type, base: type) -> Copy:
             for key, each in value.items():
                 dict.__setitem__(made, _copy(key, memo), _copy(each, memo))
         elif base is set:
-            set.update(made, [_copy(each, memo) for each in value])
+            set.update(made, [each if type(each) in _LEAVES else _copy(each, memo) for each in value])
         else:
-            base.extend(made, [_copy(each, memo) for each in value])  # type: ignore[attr-defined]
+            base.extend(made, [each if type(each) in _LEAVES else _copy(each, memo) for each in value])  # type: ignore[attr-defined]
         state(value, made, memo)
         return made
 
@@ -208,11 +221,11 @@ def _state_of(kind: type) -> Callable[[Any, Any, Memo], None]:
                 attribute = get(value)
             except AttributeError:
                 continue  # never set
-            put(made, _copy(attribute, memo))
+            put(made, attribute if type(attribute) in _LEAVES else _copy(attribute, memo))
         if has_dict:
             attributes = made.__dict__
             for name, attribute in value.__dict__.items():
-                attributes[name] = _copy(attribute, memo)
+                attributes[name] = attribute if type(attribute) in _LEAVES else _copy(attribute, memo)
 
     return state
 
@@ -229,3 +242,5 @@ _BY_BASE: Final[dict[type, Copy]] = {
     FunctionType: _function,
 }
 _RULES: Final[dict[type, Copy]] = {}
+_LEAVES: Final[set[type]] = set()
+"""Classes that are known to be shared."""
