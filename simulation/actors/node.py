@@ -66,7 +66,9 @@ class NodeActor(Actor):
         self.incarnation = 0
         self.core: Node | None = None
         self.watchers: list[Watcher] = []
-        self.timer = world.new_timer(self, self.lane(Order.NODE_TIMER), self._next_deadline, lambda: self.step(Elapsed()))
+        self.timer = world.new_timer(
+            self, self.lane(Order.NODE_TIMER), self._next_deadline, lambda: self.step(Elapsed())
+        )
         self.remembers_metadata = False
         """Whether equal metadata requests get the same response while the topics have not changed."""
         self._metadata: dict[tuple[Request, int], Response] = {}

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from rejoin.simulation.explore.run import Choice, ExploredRun
-from rejoin.simulation.explore.world import ExploredScenario
+from rejoin.simulation.explore.choosing import Choice
+from rejoin.simulation.explore.run import ExploredRun
+from rejoin.simulation.explore.world import exploring_of
+from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.observations import Violation
 
 Path: TypeAlias = tuple[int, ...]
@@ -52,20 +54,20 @@ class Exploration:
 
 
 def explore(
-    scenario: ExploredScenario,
+    scenario: Scenario,
     *,
     depth: int | None = None,
     most_states: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Exploration:
     """Explore a world to a depth, or until a rule is broken or ``most_states`` have been met."""
-    return _Explorer(scenario, depth or scenario.explore.depth, most_states, on_progress).run()
+    return _Explorer(scenario, depth or exploring_of(scenario).depth, most_states, on_progress).run()
 
 
 class _Explorer:
     def __init__(
         self,
-        scenario: ExploredScenario,
+        scenario: Scenario,
         depth: int,
         most_states: int | None,
         on_progress: Callable[[Progress], None] | None,
@@ -114,7 +116,6 @@ class _Explorer:
             label = made.label(choice)
             try:
                 made.take(choice)
-                made.checked.check_now()
             except Violation as violation:
                 whole = (*path, number)
                 labels = (*labels_of(self.scenario, path), label)
@@ -129,7 +130,7 @@ class _Explorer:
             self.on_progress(Progress(level, found.states, found.edges, frontier, seconds))
 
 
-def replayed(scenario: ExploredScenario, path: Path) -> Iterator[tuple[ExploredRun, Choice]]:
+def replayed(scenario: Scenario, path: Path) -> Iterator[tuple[ExploredRun, Choice]]:
     """The run along a path: before each step, with the choice that the path takes."""
     run = ExploredRun(scenario)
     for number in path:
@@ -138,6 +139,6 @@ def replayed(scenario: ExploredScenario, path: Path) -> Iterator[tuple[ExploredR
         run.take(choice)
 
 
-def labels_of(scenario: ExploredScenario, path: Path) -> list[str]:
+def labels_of(scenario: Scenario, path: Path) -> list[str]:
     """A path in words."""
     return [run.label(choice) for run, choice in replayed(scenario, path)]

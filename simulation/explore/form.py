@@ -105,8 +105,7 @@ def _int(value: int, writing: Writing) -> None:
         if value < END:
             writing.out.append("now")
             value -= writing.now
-            if value > FAR:
-                value = FAR
+            value = min(value, FAR)
         elif value >= FIRST_REQUEST:
             writing.numbers.append(len(writing.out))
     writing.out.append(value)

@@ -78,10 +78,11 @@ class ChoosingTimer(Timer):
 class ChoosingWorld(World):
     """The kernel of an explored run."""
 
-    __slots__ = ("ids", "lanes", "timers")
+    __slots__ = ("begins", "ids", "lanes", "timers")
 
-    def __init__(self) -> None:
-        super().__init__(0, BEGIN)
+    def __init__(self, begins: Millis = 0) -> None:
+        super().__init__(0, begins)
+        self.begins = begins
         self.random = Steady(self)
         self.first_request = FIRST_REQUEST
         self.lanes: dict[Lane, deque[Entry]] = {}

@@ -16,6 +16,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.protocol.records.share_partitions import SHARE_GROUP_STATE_TOPIC
 from rejoin.protocol.records.transaction_state import TRANSACTION_STATE_TOPIC
 from rejoin.protocol.units import format_duration
+from rejoin.simulation.explore.exploring import Exploring, exploring_mistakes
 from rejoin.simulation.scenario.actions import (
     Autoscale,
     ChangeAcls,
@@ -161,6 +162,8 @@ class Scenario(Part):
     coordinator: CoordinatorSpec = CoordinatorSpec()
     network: NetworkSpec = NetworkSpec()
     events: tuple[ScheduledAction, ...] = ()
+    explore: Exploring | None = None
+    """What an exploration leaves open; none: the scenario has one order."""
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -176,7 +179,7 @@ class Scenario(Part):
                 expected = "of static members; expected at most 240 of the characters a-z A-Z 0-9 . _ -"
                 problem = f"group {name[:80]!r} begins the group.instance.id {expected}"
                 raise ScenarioMistake(("groups", name, "static"), problem)
-        for mistake in protocol_mistakes(self):
+        for mistake in (*protocol_mistakes(self), *exploring_mistakes(self)):
             raise ScenarioMistake(*mistake)
         self._check_writers()
         self._check_readers()
