@@ -27,6 +27,8 @@ from rejoin.simulation.actors.streams.application import Application
 from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor
 from rejoin.simulation.actors.transformers import TransformActor, TransformCode
 from rejoin.simulation.disk import Disk
+from rejoin.simulation.explore.choosing import played
+from rejoin.simulation.explore.following import FollowingWorld
 from rejoin.simulation.idle import IdleSkipper
 from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener, World, merged
 from rejoin.simulation.network import Latency, Network
@@ -66,6 +68,9 @@ class Simulation:
         listeners: Iterable[Listener | SelectiveListener] = (),
         world: World | None = None,
     ) -> None:
+        original = scenario
+        if world is None and scenario.explore is not None and scenario.explore.path is not None:
+            scenario, world, skip = played(scenario), FollowingWorld(), False
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
         self.world = world = World(self.seed) if world is None else world
@@ -104,6 +109,8 @@ class Simulation:
             else:
                 world.listen(listener)
         self.actions = ActionRunner(self)
+        if isinstance(world, FollowingWorld):
+            world.follow(original, self)
 
     # -- running
 

@@ -40,12 +40,14 @@ _MARK_IN_BYTES: Final = b"-4000-8000-"
 class Writing:
     """A form that is being written."""
 
-    __slots__ = ("ids", "known", "now", "numbers", "out")
+    __slots__ = ("ids", "kept", "known", "now", "numbers", "out")
 
     def __init__(self, now: Millis, known: dict[int, str]) -> None:
         self.now = now
         self.known: dict[int, Any] = dict(known)
         """What is written by name or number: by identity of the object."""
+        self.kept: list[Any] = []
+        """Objects that were met: while they are kept no other has their identity."""
         self.out: list[Any] = []
         self.ids: list[int] = []
         """Where in the form a text has ids."""
@@ -158,6 +160,7 @@ def _met(value: Any, writing: Writing) -> bool:
         writing.out.append(("met", known))
         return True
     writing.known[id(value)] = len(writing.known)
+    writing.kept.append(value)
     return False
 
 

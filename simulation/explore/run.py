@@ -53,6 +53,10 @@ class ExploredRun:
         """A choice in words."""
         return self.choosing.label(choice)
 
+    def is_settled(self) -> bool:
+        """Whether nothing travels, and all that must hold in the end holds."""
+        return not self.world.messages() and self.checked.holds_at_the_end()
+
     # -- the state
 
     def known(self) -> dict[int, str]:

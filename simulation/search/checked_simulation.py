@@ -66,7 +66,7 @@ class CheckedSimulation(Watcher):
             faults = max((event.at for event in simulation.scenario.events), default=0)
             for until in range(faults + LONGEST_FAULT_MS, horizon, 2_000):
                 simulation.world.run(until)
-                if transactions.all_ended() and not any(True for _ in self._problems(self.checks.at_the_end)):
+                if transactions.all_ended() and self.holds_at_the_end():
                     return
         simulation.world.run(horizon)
 
@@ -101,6 +101,10 @@ class CheckedSimulation(Watcher):
         """Check what must hold when the faults have been over for long enough."""
         self.check_now()
         self._run_checks(self.checks.at_the_end)
+
+    def holds_at_the_end(self) -> bool:
+        """Whether what must hold in the end holds now."""
+        return next(self._problems(self.checks.at_the_end), None) is None
 
     def _run_checks(self, all_checks: tuple[checks.WholeCheck, ...]) -> None:
         for violation in self._problems(all_checks):

@@ -1,0 +1,91 @@
+"""Liveness by reachability: from every state a way without faults leads to where all that must hold in the end holds."""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from rejoin.simulation.explore.choosing import FAULTS, Choice
+from rejoin.simulation.explore.run import ExploredRun
+from rejoin.simulation.kernel import Millis
+from rejoin.simulation.scenario.model import Scenario
+
+SLACK_MS: Final[Millis] = 60_000
+NO_WAY: Final = "a_state_has_no_way_to_settle"
+
+
+def bound_of(scenario: Scenario) -> Millis:
+    """How long a group may take to settle without faults: a session, a rebalance, and the time that ends a restart."""
+    longest = max(
+        (group.session_timeout + group.max_poll_interval + group.revive for group in scenario.groups.values()),
+        default=0,
+    )
+    return longest + SLACK_MS
+
+
+class Graph:
+    """The states of an exploration by number, in the order in which they were met, and the edges without faults."""
+
+    def __init__(self) -> None:
+        self.settled = bytearray()
+        """By state: 1 where all that must hold in the end holds, and nothing travels."""
+        self._from = array("I")
+        self._to = array("I")
+
+    def met(self, run: ExploredRun) -> None:
+        """Take the next state."""
+        self.settled.append(run.is_settled())
+
+    def edge(self, before: int, choice: Choice, after: int) -> None:
+        """Take an edge between two states."""
+        if choice.kind not in FAULTS and before != after:
+            self._from.append(before)
+            self._to.append(after)
+
+    def stuck(self, leaves: Iterable[tuple[int, Callable[[], ExploredRun]]], bound: Millis) -> list[int]:
+        """The states from which no way leads to a settled one, in the order in which they were met.
+
+        ``leaves`` are states that were not gone on from: from each of them the ordinary order is tried, for ``bound``
+        ms of virtual time.
+        """
+        count = len(self.settled)
+        good = bytearray(self.settled)
+        before: list[list[int]] = [[] for _ in range(count)]
+        for source, target in zip(self._from, self._to, strict=True):
+            before[target].append(source)
+        self._spread(good, before, [state for state in range(count) if good[state]])
+        for state, run_of in leaves:
+            if not good[state] and settles(run_of(), bound):
+                good[state] = 1
+                self._spread(good, before, [state])
+        return [state for state in range(count) if not good[state]]
+
+    @staticmethod
+    def _spread(good: bytearray, before: list[list[int]], states: list[int]) -> None:
+        """From what leads to a good state a way leads on."""
+        waiting = deque(states)
+        while waiting:
+            for source in before[waiting.popleft()]:
+                if not good[source]:
+                    good[source] = 1
+                    waiting.append(source)
+
+
+def settles(run: ExploredRun, bound: Millis) -> bool:
+    """Whether a run settles in the ordinary order, within so many ms of virtual time. The run is used up."""
+    world = run.world
+    until = world.now + bound
+    while world.now <= until:
+        if run.is_settled():
+            return True
+        lanes, timed = world.messages(), world.timed()
+        if lanes:
+            world.take(lanes[0])
+        elif timed is not None:
+            world.fire(timed[1][0], timed[0])
+        else:
+            return False
+        world.settle()
+    return False
