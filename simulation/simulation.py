@@ -377,6 +377,7 @@ def config_of(group_id: str, group: GroupSpec, name: str, original: str, protoco
         enable_auto_commit=group.commit == "auto" and group.streams is None,
         auto_commit_interval_ms=group.auto_commit_interval,
         metadata_max_age_ms=group.metadata_max_age,
+        fetch_max_wait_ms=group.fetch_max_wait,
         request_timeout_ms=group.request_timeout,
         auto_offset_reset=group.reset,
         internal_leave_group_on_close=leaves,

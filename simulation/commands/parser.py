@@ -123,6 +123,38 @@ def search(
     return actions.search(seeds, schedule, minutes, into, shrink=shrink)
 
 
+def explore(
+    world: Path,
+    /,
+    *,
+    depth: Annotated[int | None, Parameter(metavar="STEPS")] = None,
+    states: Annotated[int | None, Parameter(metavar="STATES")] = None,
+    liveness: bool = True,
+    into: Annotated[Path | None, Parameter(metavar="DIR")] = None,
+) -> int:
+    """Take every step that could come next, in every state of a small world, and check every invariant.
+
+    The first counterexample is a shortest one. It is written as a scenario, which rejoin simulate plays and rejoin lab
+    opens, and as a transcript.
+
+    Parameters
+    ----------
+    world
+        World in YAML, which is a scenario with a part explore, or the name of one that comes with Rejoin.
+    depth
+        How many steps deep; without it as the world says.
+    states
+        Stop at the end of the depth that has met so many states.
+    liveness
+        Look for a way without faults from each state to where every group has settled.
+    into
+        Directory for the counterexample. Without it it is only printed.
+    """
+    from rejoin.simulation.commands import exploring  # noqa: PLC0415
+
+    return exploring.explore(world, depth, states, into, liveness=liveness)
+
+
 @gallery_app.command(name="list")
 def list_gallery() -> None:
     """List all scenarios, each with its question."""

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
-from rejoin.simulation.explore.choosing import Choice
 from rejoin.simulation.explore.liveness import NO_WAY, Graph, bound_of
+from rejoin.simulation.explore.paths import Path, labels_of
 from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.explore.world import exploring_of
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.observations import Violation
-
-Path: TypeAlias = tuple[int, ...]
-"""Which of the choices was taken, one number for each step."""
 
 _LOOKS_EVERY: Final = 200
 """After so many edges progress is shown."""
@@ -175,17 +172,3 @@ class _Explorer:
         if self.on_progress is not None and found.edges % _LOOKS_EVERY == 0:
             seconds = time.monotonic() - self.began
             self.on_progress(Progress(level, found.states, found.edges, frontier, seconds))
-
-
-def replayed(scenario: Scenario, path: Path) -> Iterator[tuple[ExploredRun, Choice]]:
-    """The run along a path: before each step, with the choice that the path takes."""
-    run = ExploredRun(scenario)
-    for number in path:
-        choice = run.choices()[number]
-        yield run, choice
-        run.take(choice)
-
-
-def labels_of(scenario: Scenario, path: Path) -> list[str]:
-    """A path in words."""
-    return [run.label(choice) for run, choice in replayed(scenario, path)]

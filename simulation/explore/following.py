@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rejoin.simulation.explore.choosing import Choosing, Kind
 from rejoin.simulation.explore.kernel import ChoosingWorld
@@ -11,6 +11,10 @@ from rejoin.simulation.scenario.model import Scenario
 
 if TYPE_CHECKING:
     from rejoin.simulation.simulation import Simulation
+
+
+NEVER: Final[Millis] = 1 << 60
+"""An instant after all others."""
 
 
 class NoSuchStep(ValueError):
@@ -48,6 +52,14 @@ class FollowingWorld(ChoosingWorld):
                 self.now = max(self.now, until)
                 return
         super().run(until)
+
+    def follow_to_the_end(self) -> None:
+        """Take the whole path, and no step more. Raises :class:`NoSuchStep`."""
+        if self.now < self._after:
+            super().run(self._after)
+        self.settle()
+        while self._step < len(self._path):
+            self._take_next(NEVER)
 
     def _take_next(self, until: Millis) -> bool:
         """Take the next step of the path, unless it comes later."""

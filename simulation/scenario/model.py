@@ -104,6 +104,8 @@ class GroupSpec(Part):
     metadata_max_age: Duration = 300_000
     request_timeout: Duration = 30_000
     poll: Length = 500
+    fetch_max_wait: Length = 500
+    """``fetch.max.wait.ms``: how long a poll waits before it looks for records again."""
     revoke: Duration = 0
     """How long the listener takes to revoke partitions."""
     assign: Duration = 0

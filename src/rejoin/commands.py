@@ -250,6 +250,13 @@ COMMANDS: Final = {
         ("rejoin search --seeds 0:1000", "rejoin search --schedule failovers --minutes 10 --into out/search"),
         {0: "no invariant was violated", 1: "a violation was found and is printed", 2: _WRONG_INPUT},
     ),
+    "explore": Command(
+        "simulation.commands.parser:explore",
+        "Take every step that could come next in a small world, and check every invariant.",
+        "Simulate",
+        ("rejoin explore two_members_and_a_crash", "rejoin explore world.yaml --depth 30 --into out/explore"),
+        {0: "nothing broke", 1: "a counterexample was found and is printed", 2: "the world cannot be read"},
+    ),
     "assign": Command(
         "client.commands.assign:app",
         "Show what an assignor assigns, and what moves when the group changes.",

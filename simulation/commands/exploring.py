@@ -1,0 +1,121 @@
+"""Work and output of ``rejoin explore``. Its options are in ``parser``."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final
+
+from rich.progress import Progress, SpinnerColumn, TextColumn
+
+from rejoin.console import VisibleConsole
+from rejoin.error_lines import refuse
+from rejoin.output import print_text
+from rejoin.simulation.explore.explorer import Counterexample, Exploration
+from rejoin.simulation.explore.explorer import Progress as Reached
+from rejoin.simulation.explore.explorer import explore as explored
+from rejoin.simulation.explore.paths import text_along, transcript_along
+from rejoin.simulation.explore.world import WORLDS, exploring_of, read_world
+from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.scenario.reading import BadScenario
+
+_WIDEST: Final = 40
+"""Columns of the longest bar."""
+_MOST_ROWS: Final = 24
+
+
+def explore(world: Path, depth: int | None, states: int | None, into: Path | None, *, liveness: bool) -> int:
+    """Explore a world."""
+    try:
+        for option, value in (("--depth", depth), ("--states", states)):
+            if value is not None and value < 1:
+                return refuse(f"{option} {value}: expected a number of at least 1")
+        scenario = read_world(_found(world))
+        if into is not None:
+            into.mkdir(parents=True, exist_ok=True)
+    except BadScenario as problem:
+        return refuse(problem)
+    except OSError as problem:
+        return refuse(f"--into {into}: cannot be written: {problem.strerror}; expected a directory")
+    began = time.monotonic()
+    with _shown() as show:
+        found = explored(scenario, depth=depth, most_states=states, liveness=liveness, on_progress=show)
+    _report(scenario, found, time.monotonic() - began)
+    if found.counterexample is None:
+        return 0
+    _show_path(scenario, found.counterexample, into, world.stem)
+    return 1
+
+
+def _found(world: Path) -> Path:
+    """The file of a world. Raises :class:`BadScenario`."""
+    if world.exists():
+        return world
+    known = sorted(path.stem for path in WORLDS.glob("*.yaml"))
+    if world.name in known:
+        return WORLDS / f"{world.name}.yaml"
+    near = get_close_matches(world.name, known, n=1)
+    hint = f"is it {near[0]}?" if near else f"those of Rejoin are {', '.join(known)}"
+    raise BadScenario(str(world), None, f"there is no such file and no such world; {hint}")
+
+
+@contextmanager
+def _shown() -> Iterator[object]:
+    """Progress on the terminal: states, states a second, frontier, depth, memory."""
+    console = VisibleConsole(stderr=True)
+    columns = SpinnerColumn(), TextColumn("{task.description}")
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("begins")
+
+        def show(reached: Reached) -> None:
+            rate = reached.states / max(reached.seconds, 0.001)
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_024
+            bar.update(
+                task,
+                description=f"depth {reached.depth}: {reached.states:,} states, {rate:,.0f} a second, "
+                f"{reached.frontier:,} in the frontier, {memory:,} MB",
+            )
+
+        yield show
+
+
+def _report(scenario: Scenario, found: Exploration, seconds: float) -> None:
+    depth = len(found.by_depth) - 1
+    print_text(
+        f"{found.states:,} states, {found.edges:,} steps, depth {depth}, "
+        f"{found.states / max(seconds, 0.001):,.0f} states a second"
+    )
+    widest = max(found.by_depth)
+    every = -(-len(found.by_depth) // _MOST_ROWS)
+    for level in range(0, len(found.by_depth), every):
+        count = found.by_depth[level]
+        print_text(f"  depth {level:>4}  {count:>9,}  {'█' * max(1, round(_WIDEST * count / widest))}")
+    if found.is_complete:
+        print_text("complete: every state was reached")
+    elif found.counterexample is None:
+        print_text(f"states beyond depth {depth} were not reached; --depth goes deeper")
+    if found.counterexample is None:
+        faults = exploring_of(scenario).faults
+        ways = (
+            f"; {found.settled:,} states have settled, and from each state a way leads there" if found.settled else ""
+        )
+        print_text(f"nothing broke, with up to {faults} {'fault' if faults == 1 else 'faults'} a path{ways}")
+
+
+def _show_path(scenario: Scenario, found: Counterexample, into: Path | None, name: str) -> None:
+    print_text(f"\n{found.check.replace('_', ' ')}: {found.text}")
+    print_text(f"after {len(found.path)} steps, a shortest path:\n")
+    for label in found.labels:
+        print_text(label)
+    text, transcript = text_along(scenario, found.path), transcript_along(scenario, found.path)
+    if into is None:
+        print_text(f"\nas a scenario, which rejoin simulate plays and rejoin lab opens:\n\n{text}")
+        print_text(f"as a transcript, which rejoin transcript play FILE plays:\n\n{transcript}")
+        return
+    (into / f"{name}.yaml").write_text(text, encoding="utf-8")
+    (into / f"{name}.txt").write_text(transcript, encoding="utf-8")
+    print_text(f"\nwritten to {into}: rejoin lab {into / f'{name}.yaml'}")
