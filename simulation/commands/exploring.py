@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -64,7 +64,7 @@ def _found(world: Path) -> Path:
 
 
 @contextmanager
-def _shown() -> Iterator[object]:
+def _shown() -> Iterator[Callable[[Reached], None]]:
     """Progress on the terminal: states, states a second, frontier, depth, memory."""
     console = VisibleConsole(stderr=True)
     columns = SpinnerColumn(), TextColumn("{task.description}")

@@ -174,7 +174,7 @@ def _function(value: FunctionType, memo: Memo) -> Any:
     return made
 
 
-def _subclass(kind: type, base: type) -> Copy:
+def _subclass(kind: Any, base: Any) -> Copy:
     """A container of a class of its own: its contents, and what is set on it."""
     state = _state_of(kind)
 
@@ -187,14 +187,14 @@ def _subclass(kind: type, base: type) -> Copy:
         elif base is set:
             set.update(made, [each if type(each) in _LEAVES else _copy(each, memo) for each in value])
         else:
-            base.extend(made, [each if type(each) in _LEAVES else _copy(each, memo) for each in value])  # type: ignore[attr-defined]
+            base.extend(made, [each if type(each) in _LEAVES else _copy(each, memo) for each in value])
         state(value, made, memo)
         return made
 
     return copy
 
 
-def _object_of(kind: type) -> Copy:
+def _object_of(kind: Any) -> Copy:
     state = _state_of(kind)
 
     def copy(value: Any, memo: Memo) -> Any:

@@ -58,7 +58,8 @@ def hunt(mutation: Mutation, among: Iterable[str], states: int = STATES) -> Hunt
 def all_mutations() -> Iterator[Mutation]:
     """The broken rules of ``search``, and those that only an exploration looks for."""
     yield from mutations.MUTATIONS
-    yield from migration_mutations.MUTATIONS
+    for apply, check, first in migration_mutations.MUTATIONS:
+        yield Mutation(apply, check, "consumer", first)
     yield from MORE
 
 

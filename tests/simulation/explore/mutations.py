@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.simulation.search.mutations import Break, Mutation
 MORE: list[Mutation] = []
 
 
-def found_by(check: str) -> Any:
+def found_by(check: str) -> Callable[[Break], Break]:
     """Register a broken rule with the check that finds it."""
 
     def register(mutation: Break) -> Break:
