@@ -28,9 +28,20 @@ _WIDEST: Final = 40
 _MOST_ROWS: Final = 24
 
 
-def explore(world: Path, depth: int | None, states: int | None, into: Path | None, *, liveness: bool) -> int:
+def explore(
+    world: Path,
+    depth: int | None,
+    states: int | None,
+    into: Path | None,
+    *,
+    liveness: bool,
+    spark: bool,
+    master: str | None,
+) -> int:
     """Explore a world."""
     try:
+        if master is not None and not spark:
+            return refuse("--master goes with --spark; leave it out, or add --spark")
         for option, value in (("--depth", depth), ("--states", states)):
             if value is not None and value < 1:
                 return refuse(f"{option} {value}: expected a number of at least 1")
@@ -43,7 +54,14 @@ def explore(world: Path, depth: int | None, states: int | None, into: Path | Non
         return refuse(f"--into {into}: cannot be written: {problem.strerror}; expected a directory")
     began = time.monotonic()
     with _shown() as show:
-        found = explored(scenario, depth=depth, most_states=states, liveness=liveness, on_progress=show)
+        if spark:
+            from rejoin.pipeline.explore.rounds import explore_on_spark  # noqa: PLC0415
+            from rejoin.pipeline.spark.session import spark_session  # noqa: PLC0415
+
+            session = spark_session(master, app="rejoin explore")
+            found = explore_on_spark(session, scenario, depth=depth, most_states=states, on_progress=show)
+        else:
+            found = explored(scenario, depth=depth, most_states=states, liveness=liveness, on_progress=show)
     _report(scenario, found, time.monotonic() - began)
     if found.counterexample is None:
         return 0

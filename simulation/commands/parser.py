@@ -131,6 +131,8 @@ def explore(
     states: Annotated[int | None, Parameter(metavar="STATES")] = None,
     liveness: bool = True,
     into: Annotated[Path | None, Parameter(metavar="DIR")] = None,
+    spark: Annotated[bool, Parameter(negative=())] = False,
+    master: Annotated[str | None, Parameter(metavar="URL")] = None,
 ) -> int:
     """Take every step that could come next, in every state of a small world, and check every invariant.
 
@@ -148,11 +150,15 @@ def explore(
     liveness
         Look for a way without faults from each state to where every group has settled.
     into
-        Directory for the counterexample. Without it it is only printed.
+        Directory for the counterexample. Without it the counterexample is only printed.
+    spark
+        Explore on Spark, one round a depth. A way to settle is not looked for then.
+    master
+        Spark master to run on; without it all cores of this machine.
     """
     from rejoin.simulation.commands import exploring  # noqa: PLC0415
 
-    return exploring.explore(world, depth, states, into, liveness=liveness)
+    return exploring.explore(world, depth, states, into, liveness=liveness, spark=spark, master=master)
 
 
 @gallery_app.command(name="list")

@@ -115,6 +115,7 @@ OF_PIPELINE = {
         *("journal.reader", "journal.segments", "pipeline.share_groups", "pipeline.streams_groups"),
     ),
     # The one room of the pipeline that plays: what it reads is what simulations return.
+    "pipeline.explore": ("simulation", "pipeline.explore", "pipeline.spark"),
     "pipeline.sweep": ("journal", "pages", "simulation", "pipeline.columns", "pipeline.spark", "pipeline.sweep"),
     "pipeline.commands": ("simulation.scenario.reading", "pipeline"),
 }

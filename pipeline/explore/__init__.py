@@ -1,0 +1,1 @@
+"""Explorations that outgrow one process."""
