@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rejoin.client.core.inputs import Failure
 from rejoin.protocol.errors import ErrorCode
+from rejoin.simulation.explore.free.clients import FreeClients
 from rejoin.simulation.explore.kernel import ChoosingWorld
 from rejoin.simulation.explore.world import exploring_of
-from rejoin.simulation.kernel import Lane, Order, order_of
+from rejoin.simulation.kernel import Lane, Millis, Order, order_of
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.scenario.model import Scenario
 
@@ -35,13 +36,17 @@ class Kind(IntEnum):
     """As FIRE, while messages travel."""
     ACT = 5
     """An event of the scenario happens."""
+    SEND = 6
+    """A free client sends a letter, which arrives at once."""
+    WAIT = 7
+    """Time passes, and nothing is due yet."""
 
 
 FAULTS: Final = (Kind.LOSE, Kind.FAIL, Kind.OVERTAKE, Kind.ACT)
 
 
 class Choice(NamedTuple):
-    """A step that could come next. ``where``: a lane, or the number of an event."""
+    """A step that could come next. ``where``: a lane, or the number of an event, of a letter, or of a wait."""
 
     kind: Kind
     where: int
@@ -65,6 +70,7 @@ class Choosing:
         self.world = world
         self.faults_left = self.explore.faults
         self.events_left = tuple(range(len(scenario.events)))
+        self.free = None if self.explore.free is None else FreeClients(self.explore.free, simulation)
         simulation.network.times_out = False
         if not self.explore.appends:
             simulation.disk.draw = None
@@ -73,7 +79,8 @@ class Choosing:
         """The steps that could come next, always in the same order: first those without a fault."""
         world, explore = self.world, self.explore
         lanes, timed = world.messages(), world.timed()
-        found = [Choice(Kind.ARRIVE, lane) for lane in lanes]
+        found = [] if self.free is None else self._free_choices(self.free, timed)
+        found += [Choice(Kind.ARRIVE, lane) for lane in lanes]
         if timed is not None and (not lanes or timed[0] <= world.now):
             found += [Choice(Kind.FIRE, lane) for lane in timed[1]]
         if not self.faults_left:
@@ -94,10 +101,20 @@ class Choosing:
         ]
         return found
 
+    def _free_choices(self, free: FreeClients, timed: tuple[Millis, list[Lane]] | None) -> list[Choice]:
+        waits = (
+            Choice(Kind.WAIT, number)
+            for number, wait in enumerate(free.free.waits)
+            if timed is None or self.world.now + wait < timed[0]
+        )
+        return [*(Choice(Kind.SEND, number) for number in free.sendable()), *waits]
+
     def take(self, choice: Choice) -> None:
         """Take a step. Raises :class:`~rejoin.simulation.search.observations.Violation` where a rule is broken."""
         if choice.kind in FAULTS:
             self.faults_left -= 1
+        if self.free is not None:
+            self.free.begin_step()
         match choice.kind:
             case Kind.ARRIVE:
                 self.world.take(choice.where)
@@ -113,6 +130,12 @@ class Choosing:
             case Kind.ACT:
                 self.events_left = tuple(each for each in self.events_left if each != choice.where)
                 self.simulation.actions.carry_out(self.scenario.events[choice.where].action)
+            case Kind.SEND:
+                assert self.free is not None, "only worlds with free clients have letters"
+                self.free.send(choice.where)
+            case Kind.WAIT:
+                assert self.free is not None, "only worlds with free clients have waits"
+                self.world.now += self.free.free.waits[choice.where]
         self.world.settle()
         self._forget_void()
 
@@ -140,6 +163,10 @@ class Choosing:
         if choice.kind is Kind.ACT:
             event = self.scenario.events[choice.where]
             return f"event {choice.where}: {event.kind}"
+        if choice.kind is Kind.SEND and self.free is not None:
+            return self.free.label(choice.where)
+        if choice.kind is Kind.WAIT and self.free is not None:
+            return f"{self.free.free.waits[choice.where]} ms pass"
         lane = choice.where
         if choice.kind in (Kind.FIRE, Kind.OVERTAKE):
             timer = self.world.timers.get(lane)

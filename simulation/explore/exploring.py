@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from rejoin.simulation.explore.free.spec import FreeSpec
 from rejoin.simulation.scenario.durations import Duration
 from rejoin.simulation.scenario.fields import Part
 from rejoin.simulation.scenario.mistakes import Mistake
@@ -37,6 +38,8 @@ class Exploring(Part):
     """Appends take time: what happens between one and its end is left open."""
     failing_appends: bool = False
     """An append may fail with NOT_ENOUGH_REPLICAS."""
+    free: FreeSpec | None = None
+    """Clients that may send anything at any time, beside the groups' consumers."""
     path: tuple[int, ...] | None = None
     """Which of the choices is taken, one number for each step: a run of the scenario follows this path, and goes on in
     the ordinary order."""
@@ -59,3 +62,7 @@ def exploring_mistakes(scenario: Scenario) -> Iterator[Mistake]:
             )
     if explore.failing_appends and not explore.appends:
         yield Mistake(("explore", "failing_appends"), "failing_appends needs 'appends: true' beside it")
+    if explore.free is not None and explore.free.group not in scenario.groups:
+        group = explore.free.group
+        problem = f"explore.free: there is no group {group!r}; give one with 'consumers: 0' under groups"
+        yield Mistake(("explore", "free", "group"), problem)

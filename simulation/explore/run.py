@@ -73,6 +73,8 @@ class ExploredRun:
             id(simulation.actions): "actions",
             id(simulation.operator): "operator",
         }
+        if self.choosing.free is not None:
+            known.update(self.choosing.free.known())
         return known
 
     def parts(self) -> Iterator[Any]:
@@ -97,6 +99,8 @@ class ExploredRun:
             yield consumer.core
             yield (consumer.wanted, consumer.stopping, consumer.closing, consumer.busy)
             yield (consumer.stuck_until, consumer.paused_until, consumer.in_hand())
+        if self.choosing.free is not None:
+            yield from self.choosing.free.parts()
 
     def form(self) -> list[Any]:
         """The canonical form of the state."""

@@ -47,7 +47,8 @@ def a_silent_member_stays(observed: Observations) -> Iterator[str]:
 def a_member_is_added_under_no_id(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for exchange, response in step.replies(JoinGroupResponse):
         request = request_of(exchange, JoinGroupRequest)
-        if response.error_code is NONE and not request.member_id and request.group_instance_id is None:
+        hands_out = exchange.version >= 4 and request.group_instance_id is None
+        if response.error_code is NONE and not request.member_id and hands_out:
             yield f"{response.member_id} joined without coming back with the id it was handed"
 
 

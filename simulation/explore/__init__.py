@@ -1,0 +1,1 @@
+"""Explore every order of what a small world leaves open."""

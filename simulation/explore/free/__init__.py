@@ -1,0 +1,1 @@
+"""Free clients: members of a world that may send any request of a small alphabet, at any time."""

@@ -1,0 +1,37 @@
+"""Free clients in a world's file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
+
+from rejoin.simulation.explore.free.letters import CLASSIC, CONSUMER, LETTERS
+from rejoin.simulation.scenario.durations import Duration
+from rejoin.simulation.scenario.fields import Part
+
+_ALPHABETS: Final = {"classic": tuple(CLASSIC), "consumer": tuple(CONSUMER), "all": tuple(LETTERS)}
+
+
+def _known(letter: str) -> str:
+    if letter not in LETTERS and letter not in _ALPHABETS:
+        raise ValueError(f"{letter!r} is no letter; there are {', '.join((*_ALPHABETS, *LETTERS))}")
+    return letter
+
+
+class FreeSpec(Part):
+    """Clients that send any of ``letters`` at any time. Requests arrive at once, on a connection each.
+
+    Their session and rebalance timeouts are ``session_timeout`` and ``max_poll_interval`` of the group.
+    """
+
+    group: str
+    clients: int = Field(default=2, ge=1, le=4)
+    letters: tuple[Annotated[str, AfterValidator(_known)], ...] = ("classic",)
+    """Names of letters, or of whole alphabets: ``classic``, ``consumer``, ``all``."""
+    waits: tuple[Duration, ...] = ()
+    """Times that may pass beside that to the next deadline; one that would pass a deadline is no choice."""
+
+    def alphabet(self) -> tuple[str, ...]:
+        """The letters, each once."""
+        return tuple(dict.fromkeys(each for name in self.letters for each in _ALPHABETS.get(name, (name,))))
