@@ -37,22 +37,22 @@ class FreeClient(NetworkClient):
 
     def __init__(self, simulation: Simulation, free: FreeSpec, number: int) -> None:
         super().__init__(simulation.world, f"free-{number}")
-        self.number = number
-        self.group_id = free.group
-        self.topics = simulation.scenario.topics_of(free.group)
+        self.number: int = number
+        self.group_id: str = free.group
+        self.topics: tuple[str, ...] = simulation.scenario.topics_of(free.group)
         group = simulation.scenario.groups[free.group]
-        self.session_timeout_ms = group.session_timeout
-        self.rebalance_timeout_ms = group.max_poll_interval
-        self.chosen_id = f"{self.name}-id"
+        self.session_timeout_ms: int = group.session_timeout
+        self.rebalance_timeout_ms: int = group.max_poll_interval
+        self.chosen_id: str = f"{self.name}-id"
         """The member id with which it joins consumer groups."""
-        self.member_id = ""
+        self.member_id: str = ""
         """The member id that it was given last."""
         self.instance_id: str | None = None
         """That of its last join."""
-        self.generation = -1
+        self.generation: int = -1
         self.members: tuple[tuple[str, bytes], ...] = ()
         """The group's members, with their metadata, if it was made leader last."""
-        self.epoch = 0
+        self.epoch: int = 0
         self.assigned: tuple[OwnedTopicPartitions, ...] = ()
         self.keeps_last = AGAIN in free.alphabet()
         self.last: Sent | None = None

@@ -21,8 +21,8 @@ explore: {depth: 4, faults: 0, free: {group: g, clients: 2, letters: LETTERS}}
 CONSUMER = """
 topics: {t: {partitions: 2}}
 groups:
-  g:
-    {topics: [t], consumers: 0, protocol: consumer, max_poll_interval: 30s, settings: {consumer.session.timeout.ms: 45000}}
+  g: {topics: [t], consumers: 0, protocol: consumer, max_poll_interval: 30s,
+      settings: {consumer.session.timeout.ms: 45000}}
 coordinator: {settings: {group.consumer.assignment.interval.ms: 0}}
 explore: {depth: 4, faults: 0, free: {group: g, clients: 2, letters: LETTERS}}
 """
