@@ -393,6 +393,12 @@ releases: setup
 releases-page: setup
 	$(RUN) -m conformance.releases --page
 
+# Walks the paths of free clients through Kafka's own group coordinator, in process, and compares every answer; it wants
+# Maven and a JDK. WORLDS='FILE.yaml' for other worlds than those of conformance/explored/worlds.
+.PHONY: explore-kafka
+explore-kafka: setup
+	$(RUN) -m conformance.explored $(WORLDS)
+
 # APIs of a stock Kafka 4.4 and of this broker beside each other; writes docs/api-versions.md. RECORD=--record asks real
 # brokers anew, which wants Maven and a JDK.
 .PHONY: api-versions

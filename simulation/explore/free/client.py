@@ -73,8 +73,12 @@ class FreeClient(NetworkClient):
         elif isinstance(request, ConsumerGroupHeartbeatRequest) and request.member_epoch in (0, -2):
             self.instance_id = request.instance_id
         now = self.world.now
-        number = FIRST_REQUEST * (self.number + 1) + self.sent
-        self.connection.node.receive(Exchange(self.connection, 0, number, request, sent.version, now, now))
+        self.connection.node.receive(Exchange(self.connection, 0, self.last_id, request, sent.version, now, now))
+
+    @property
+    def last_id(self) -> int:
+        """The number of its last request, among all requests of the run."""
+        return FIRST_REQUEST * (self.number + 1) + self.sent
 
     def answered(self, exchange: Exchange) -> None:
         self.answers.append(exchange)

@@ -1,0 +1,1 @@
+"""Paths of free clients, walked through Kafka's own coordinator as well."""

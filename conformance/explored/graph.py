@@ -1,0 +1,265 @@
+"""All paths of free clients to a depth, as a graph: each edge with its request, and with what is expected after it.
+
+States at one depth are one state where their forms are equal and their members have the same names. A member's name is
+the number of the answer that named it first, so a path reads the same whatever ids a coordinator has drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rejoin.coordinator.core.effects import Reply
+from rejoin.coordinator.core.inputs import Context, Received
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.message import Request, Response
+from rejoin.protocol.messages.groups.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedAssignment,
+)
+from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
+from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.simulation.explore.choosing import Choice, Kind
+from rejoin.simulation.explore.form import FAR
+from rejoin.simulation.explore.free.client import FreeClient
+from rejoin.simulation.explore.free.clients import FreeClients
+from rejoin.simulation.explore.free.letters import LETTERS
+from rejoin.simulation.explore.run import ExploredRun
+from rejoin.simulation.network import Exchange
+from rejoin.simulation.scenario.model import Scenario
+
+ID: Final = re.compile(r"[A-Za-z0-9-]*?-?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+UNNAMED: Final = "#?"
+_LEFT_WAITING: Final = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID)
+_DESCRIBE_VERSION: Final = 5
+_DESCRIBES: Final = "describes"
+"""The token of requests that look at the group after a step."""
+
+
+@dataclass(slots=True)
+class _State:
+    """A state at one depth, while its edges are not taken yet."""
+
+    number: int
+    run: ExploredRun
+    names: dict[str, str]
+    waiting: list[list[int]]
+    """By client: the numbers of its requests that have no answer yet."""
+
+    def copy(self) -> _State:
+        return _State(-1, self.run.copy(), dict(self.names), [list(numbers) for numbers in self.waiting])
+
+
+@dataclass(slots=True)
+class PathGraph:
+    """States by number, each with its edges; the first is the beginning, and those at the last depth have none."""
+
+    header: dict[str, Any]
+    states: list[list[dict[str, Any]]] = field(default_factory=list)
+
+    @property
+    def edges(self) -> int:
+        return sum(map(len, self.states))
+
+    def paths(self) -> int:
+        """How many paths lead from the beginning to the last depth."""
+        count = [0] * len(self.states)
+        for number in reversed(range(len(self.states))):
+            edges = self.states[number]
+            count[number] = sum(count[edge["to"]] for edge in edges) if edges else 1
+        return count[0]
+
+    def lines(self) -> Iterator[str]:
+        """The graph as lines of JSON: the header, then the edges of each state."""
+        yield json.dumps(self.header)
+        yield from map(json.dumps, self.states)
+
+
+def graph_of(scenario: Scenario, depth: int, on_depth: Callable[[int, int], None] | None = None) -> PathGraph:
+    """All paths of a world with free clients and without faults, to a depth."""
+    run = ExploredRun(scenario)
+    graph = PathGraph(_header(scenario, run))
+    root = _State(0, run, {}, [[] for _ in free_of(run).clients])
+    graph.states.append([])
+    frontier = [root]
+    for level in range(depth):
+        following: dict[tuple[object, ...], _State] = {}
+        for state in frontier:
+            for choice in _choices(state.run):
+                edge, after = _edge(state, choice)
+                key = _key(after)
+                known = following.get(key)
+                if known is None:
+                    after.number = len(graph.states)
+                    graph.states.append([])
+                    known = following[key] = after
+                edge["to"] = known.number
+                graph.states[state.number].append(edge)
+        frontier = list(following.values())
+        if on_depth is not None:
+            on_depth(level + 1, len(frontier))
+    return graph
+
+
+def _choices(run: ExploredRun) -> list[Choice]:
+    """The choices, but for the look for expired offsets: it is due in days, and the walk leaves it out."""
+    timed = run.world.timed()
+    is_far = timed is None or timed[0] - run.world.now > FAR
+    return [choice for choice in run.choices() if not (is_far and choice.kind is Kind.FIRE)]
+
+
+def free_of(run: ExploredRun) -> FreeClients:
+    """The free clients of a run."""
+    free = run.choosing.free
+    assert free is not None, "the world has free clients"
+    return free
+
+
+def _header(scenario: Scenario, run: ExploredRun) -> dict[str, Any]:
+    group_id = free_of(run).free.group
+    topics = run.simulation.cluster.topics
+    return {
+        "group": group_id,
+        "settings": _as_text(scenario.coordinator.settings),
+        "groupSettings": _as_text(scenario.groups[group_id].settings),
+        "topics": [[name, _topic_id(run, name), len(topic.partitions)] for name, topic in topics.items()],
+    }
+
+
+def _topic_id(run: ExploredRun, topic: str) -> str:
+    node = run.simulation.cluster.nodes[0].core
+    assert node is not None, "the node is up"
+    return next(topic_id for topic_id in node.topic_ids() if node.topic_named(topic_id) == topic)
+
+
+def _as_text(settings: Any) -> dict[str, str]:
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
+
+
+def _edge(state: _State, choice: Choice) -> tuple[dict[str, Any], _State]:
+    after = state.copy()
+    run = after.run
+    free = free_of(run)
+    edge: dict[str, Any] = {"label": run.label(choice)}
+    before = run.world.now
+    if choice.kind is Kind.SEND:
+        client, letter = free.sender(choice.where)
+        sent = LETTERS[letter](client)
+        assert sent is not None, "the letter was a choice"
+        edge["api"] = type(sent.request).__name__.removesuffix("Request")
+        edge["version"] = sent.version
+        edge["sender"] = client.number
+        edge["client"] = client.name
+        edge["body"] = _with_names(sent.request.to_json(sent.version).decode(), after.names)
+    run.take(choice)
+    fresh = -1
+    if choice.kind is Kind.SEND:
+        fresh = client.last_id
+        after.waiting[client.number].append(fresh)
+    else:
+        edge["wait"] = run.world.now - before
+    edge["answers"] = [_answer(after, exchange, is_fresh=exchange.request_id == fresh) for exchange in free.answers()]
+    answered = {exchange.request_id for exchange in free.answers()}
+    after.waiting = [[each for each in numbers if each not in answered] for numbers in after.waiting]
+    edge["state"] = _described(run, after.names)
+    timed = run.world.timed()
+    edge["deadline"] = -1 if timed is None or timed[0] - run.world.now > FAR else timed[0] - run.world.now
+    return edge, after
+
+
+def _answer(after: _State, exchange: Exchange, *, is_fresh: bool) -> list[object]:
+    """An answer: whose, to which of its requests, whether Kafka may leave it out, and the text."""
+    sender = exchange.connection.client
+    assert isinstance(sender, FreeClient), "all requests are those of free clients"
+    index = after.waiting[sender.number].index(exchange.request_id)
+    may_wait = not is_fresh and _kafka_may_not_answer(exchange.request, exchange.response)
+    return [sender.number, index, may_wait, _answer_text(exchange, after.names)]
+
+
+def _kafka_may_not_answer(request: Request, response: Response) -> bool:
+    """Whether Kafka may leave this request without an answer: it was replaced, or its member was removed."""
+    if not isinstance(request, (JoinGroupRequest, SyncGroupRequest)):
+        return False
+    return getattr(response, "error_code", ErrorCode.NONE) in _LEFT_WAITING
+
+
+def _with_names(text: str, names: dict[str, str]) -> str:
+    return ID.sub(lambda found: names.get(found[0], UNNAMED), text)
+
+
+def _answer_text(exchange: Exchange, names: dict[str, str]) -> str:
+    """An answer as Kafka's JSON; members that it names first get the next names."""
+    assert exchange.response is not None, "it is answered"
+    data = json.loads(exchange.response.to_json(exchange.version))
+    data.pop("errorMessage", None)
+    members = data.get("members")
+    if isinstance(members, list) and len(members) > 1:
+        members.sort(key=lambda each: _member_order(each, names))
+
+    def named(found: re.Match[str]) -> str:
+        return names.setdefault(found[0], f"#{len(names) + 1}")
+
+    return ID.sub(named, json.dumps(data, separators=(",", ":")))
+
+
+def _member_order(member: dict[str, Any], names: dict[str, str]) -> str:
+    instance_id = member.get("groupInstanceId") or "null"
+    return f"{member.get('metadata', '')}|{instance_id}|{_with_names(member['memberId'], names)}"
+
+
+def _described(run: ExploredRun, names: dict[str, str]) -> str:
+    """The group as DescribeGroups and ConsumerGroupDescribe show it."""
+    group_id = free_of(run).free.group
+    found = []
+    classic = _asked(run, DescribeGroupsRequest(groups=(group_id,)), _DESCRIBE_VERSION)
+    assert isinstance(classic, DescribeGroupsResponse), "groups are described"
+    for group in classic.groups:
+        found.append(f"{group.group_state} {group.protocol_data}")
+        found += sorted(
+            f"{_with_names(each.member_id, names)} {each.group_instance_id or 'null'} {each.client_id} "
+            f"{each.member_metadata.hex()} {each.member_assignment.hex()}"
+            for each in group.members
+        )
+    request = ConsumerGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=False)
+    modern = _asked(run, request, 1)
+    assert isinstance(modern, ConsumerGroupDescribeResponse), "groups are described"
+    for described in modern.groups:
+        found.append(f"{described.group_state} {described.group_epoch} {described.assignment_epoch}")
+        found += sorted(
+            f"{_with_names(each.member_id, names)} {each.instance_id or 'null'} {each.member_epoch} "
+            f"{_partitions(each.assignment)} {_partitions(each.target_assignment)}"
+            for each in described.members
+        )
+    return "; ".join(found)
+
+
+def _partitions(assignment: DescribedAssignment) -> str:
+    found = (
+        f"{topic.topic_name}-{partition}" for topic in assignment.topic_partitions for partition in topic.partitions
+    )
+    return f"[{', '.join(sorted(found))}]"
+
+
+def _asked(run: ExploredRun, request: Request, version: int) -> Response:
+    """The answer to a request that changes nothing."""
+    node = run.simulation.cluster.nodes[0].core
+    assert node is not None, "the node is up"
+    for effect in node.step(Received(_DESCRIBES, request, Context(version)), run.world.now):
+        if isinstance(effect, Reply) and effect.token == _DESCRIBES:
+            return effect.response
+    raise AssertionError("descriptions are answered at once")
+
+
+def _key(state: _State) -> tuple[object, ...]:
+    """What two states at one depth have in common that are one."""
+    run, names = state.run, state.names
+    free = free_of(run)
+    group = run.simulation.cluster.nodes[0].group(free.free.group)
+    ids: Iterable[str] = () if group is None else (*group.members, *group.pending_members)
+    named = tuple(names.get(each, UNNAMED) for each in (*ids, *(client.member_id for client in free.clients)))
+    return run.digest(), named, len(names), tuple(map(len, state.waiting))
