@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark import StorageLevel
 
-from rejoin.simulation.explore.expanding import Step, expanded
-from rejoin.simulation.explore.explorer import Counterexample, Exploration, Progress
+from rejoin.simulation.explore.expanding import Edge, expanded
+from rejoin.simulation.explore.explorer import Counterexample, Exploration, Reached
 from rejoin.simulation.explore.paths import labels_of
 from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.explore.world import exploring_of
@@ -34,7 +34,7 @@ def explore_on_spark(
     *,
     depth: int | None = None,
     most_states: int | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[Reached], None] | None = None,
 ) -> Exploration:
     """Explore a world to a depth, or until a rule is broken or ``most_states`` have been met.
 
@@ -68,7 +68,7 @@ def explore_on_spark(
         found.by_depth.append(count)
         seen, new = seen.union(met).partitionBy(tasks, _partition).persist(StorageLevel.MEMORY_AND_DISK), met
         if on_progress is not None:
-            on_progress(Progress(level, found.states, found.edges, count, time.monotonic() - began))
+            on_progress(Reached(level, found.states, found.edges, count, time.monotonic() - began))
         if most_states is not None and found.states >= most_states:
             return found
     return found
@@ -80,7 +80,7 @@ class _Expand:
     def __init__(self, data: dict[str, object]) -> None:
         self.data = data
 
-    def __call__(self, paths: Iterable[bytes]) -> Iterator[Step]:
+    def __call__(self, paths: Iterable[bytes]) -> Iterator[Edge]:
         ordered = list(paths)
         if ordered:
             yield from expanded(Scenario.model_validate(self.data), ordered)
@@ -94,14 +94,14 @@ def _partition(digest: bytes) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
-def _breaks(step: Step) -> bool:
+def _breaks(step: Edge) -> bool:
     return not step.digest
 
 
-def _by_digest(step: Step) -> tuple[bytes, bytes]:
+def _by_digest(step: Edge) -> tuple[bytes, bytes]:
     return step.digest, step.path
 
 
-def _counterexample(scenario: Scenario, step: Step) -> Counterexample:
+def _counterexample(scenario: Scenario, step: Edge) -> Counterexample:
     path = tuple(step.path)
     return Counterexample(path, tuple(labels_of(scenario, path)), step.check, step.text)

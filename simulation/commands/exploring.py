@@ -15,8 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from rejoin.console import VisibleConsole
 from rejoin.error_lines import refuse
 from rejoin.output import print_text
-from rejoin.simulation.explore.explorer import Counterexample, Exploration
-from rejoin.simulation.explore.explorer import Progress as Reached
+from rejoin.simulation.explore.explorer import Counterexample, Exploration, Reached
 from rejoin.simulation.explore.explorer import explore as explored
 from rejoin.simulation.explore.paths import text_along, transcript_along
 from rejoin.simulation.explore.world import WORLDS, exploring_of, read_world

@@ -10,7 +10,7 @@ from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.observations import Violation
 
 
-class Step(NamedTuple):
+class Edge(NamedTuple):
     """A step from one state to the next: the path with it, one byte for each step, and where it leads.
 
     ``digest`` is empty where the step breaks a rule; then ``check`` and ``text`` say which.
@@ -22,7 +22,7 @@ class Step(NamedTuple):
     text: str = ""
 
 
-def expanded(scenario: Scenario, paths: Iterable[bytes]) -> Iterator[Step]:
+def expanded(scenario: Scenario, paths: Iterable[bytes]) -> Iterator[Edge]:
     """Every step from the states at the ends of these paths. Neighbours in the order of paths share what is played."""
     runs = [ExploredRun(scenario)]
     taken = b""
@@ -41,6 +41,6 @@ def expanded(scenario: Scenario, paths: Iterable[bytes]) -> Iterator[Step]:
             try:
                 made.take(choice)
             except Violation as violation:
-                yield Step(b"", there, violation.check, violation.text)
+                yield Edge(b"", there, violation.check, violation.text)
             else:
-                yield Step(made.digest(), there)
+                yield Edge(made.digest(), there)

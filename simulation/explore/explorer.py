@@ -20,7 +20,7 @@ _LOOKS_EVERY: Final = 200
 
 
 @dataclass(slots=True)
-class Progress:
+class Reached:
     """How far an exploration has come."""
 
     depth: int
@@ -60,7 +60,7 @@ def explore(
     depth: int | None = None,
     most_states: int | None = None,
     liveness: bool = True,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[Reached], None] | None = None,
 ) -> Exploration:
     """Explore a world to a depth, or until a rule is broken or ``most_states`` have been met.
 
@@ -76,7 +76,7 @@ class _Explorer:
         depth: int,
         most_states: int | None,
         liveness: bool,
-        on_progress: Callable[[Progress], None] | None,
+        on_progress: Callable[[Reached], None] | None,
     ) -> None:
         self.scenario = scenario
         self.depth = depth
@@ -171,4 +171,4 @@ class _Explorer:
         found = self.found
         if self.on_progress is not None and found.edges % _LOOKS_EVERY == 0:
             seconds = time.monotonic() - self.began
-            self.on_progress(Progress(level, found.states, found.edges, frontier, seconds))
+            self.on_progress(Reached(level, found.states, found.edges, frontier, seconds))

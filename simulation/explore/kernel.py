@@ -25,7 +25,7 @@ _URGENT: Final = (Order.CONTROL, Order.USER)
 _MESSAGES: Final = (Order.REQUEST, Order.ANSWER, Order.DISK)
 
 
-class Entry(NamedTuple):
+class ScheduledCall(NamedTuple):
     """A call that is to be made: not before ``when`` if it is no message."""
 
     when: Millis
@@ -85,7 +85,7 @@ class ChoosingWorld(World):
         self.begins = begins
         self.random = Steady(self)
         self.first_request = FIRST_REQUEST
-        self.lanes: dict[Lane, deque[Entry]] = {}
+        self.lanes: dict[Lane, deque[ScheduledCall]] = {}
         self.timers: dict[Lane, ChoosingTimer] = {}
         self.ids = 0
         """How many ids have been made."""
@@ -97,7 +97,7 @@ class ChoosingWorld(World):
         return ChoosingTimer(actor, lane, deadline, fire)
 
     def at(self, when: Millis, lane: Lane, act: Act, argument: Any = None) -> None:
-        self.lanes.setdefault(lane, deque()).append(Entry(max(when, self.now), act, argument))
+        self.lanes.setdefault(lane, deque()).append(ScheduledCall(max(when, self.now), act, argument))
 
     def __len__(self) -> int:
         return sum(len(entries) for entries in self.lanes.values())
@@ -130,7 +130,7 @@ class ChoosingWorld(World):
         """Let the first message of a lane arrive, now."""
         self._run(lane, self._pop(lane, 0))
 
-    def drop(self, lane: Lane) -> Entry:
+    def drop(self, lane: Lane) -> ScheduledCall:
         """Lose the first message of a lane."""
         return self._pop(lane, 0)
 
@@ -163,7 +163,7 @@ class ChoosingWorld(World):
                 if due is not None and due <= self.now:
                     yield lane
 
-    def _pop(self, lane: Lane, index: int) -> Entry:
+    def _pop(self, lane: Lane, index: int) -> ScheduledCall:
         entries = self.lanes[lane]
         entry = entries[index]
         del entries[index]
@@ -171,7 +171,7 @@ class ChoosingWorld(World):
             del self.lanes[lane]
         return entry
 
-    def _run(self, lane: Lane, entry: Entry) -> None:
+    def _run(self, lane: Lane, entry: ScheduledCall) -> None:
         self.current = (self.now, lane)
         self.steps += 1
         entry.act(entry.argument)

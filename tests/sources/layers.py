@@ -349,7 +349,6 @@ MAY_IMPORT = {
         "simulation.network",
         "simulation.node_connections",
         "simulation.kernel",
-        "simulation.core_timer",
         "simulation.topic_log",
     ),
     "simulation.scenario": (
@@ -363,7 +362,16 @@ MAY_IMPORT = {
         "simulation.simulation",
         "simulation.scenario",
         "simulation.kernel",
+        "simulation.explore.exploring",
     ),
+    # Every order of a small scenario: a kernel, copies and forms of whole runs; the rules are those of the search.
+    "simulation.explore": (
+        *(*OBSERVED, *PLAYED, "coordinator.core", "client.core.inputs"),
+        *("simulation.search.checked_simulation", "simulation.search.observations", "simulation.output.transcript"),
+        "simulation.explore",
+    ),
+    # What a scenario says of it, and all that the kernel of a run along a path needs.
+    "simulation.explore.exploring": ("simulation.scenario", "simulation.explore.free.spec"),
     "simulation.output": (
         *(
             *OBSERVED,
@@ -396,8 +404,8 @@ MAY_IMPORT = {
     "simulation.web.worker": ("simulation.laboratory", "simulation.scenario", "simulation.web.session"),
     # The laboratory shows what the rules of reports find, where they are installed.
     "simulation.commands": (
-        *("protocol.printable", "journal.segments", "simulation", "pipeline.why.journal"),
-        "pipeline.drawn.logged_rows",
+        *("protocol.printable", "journal.segments", "simulation"),
+        *("pipeline.why.journal", "pipeline.drawn.logged_rows", "pipeline.explore", "pipeline.spark"),
     ),
     "simulation.search": (
         *(*OBSERVED, *PLAYED, "transcript", "coordinator.core"),
