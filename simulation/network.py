@@ -381,12 +381,12 @@ class Network:
         self.observer: NetworkObserver | None = None
         self.times_out = True
         """Whether requests without an answer fail after a time."""
-        self._connections: list[ClientConnection] = []
+        self.connections: list[ClientConnection] = []
 
     def connect(self, client: NetworkClient, node: NodeActor, kind: int) -> ClientConnection:
         """A connection, made once; when it breaks it gets a new serial."""
         connection = ClientConnection(self, client, node, kind)
-        self._connections.append(connection)
+        self.connections.append(connection)
         return connection
 
     def take_delay(self, client: NetworkClient, request: Request) -> Millis:
@@ -419,7 +419,7 @@ class Network:
                 self.blocked[pair] = left
             else:
                 del self.blocked[pair]
-        for connection in self._connections:
+        for connection in self.connections:
             if connection.undelivered and not self.is_blocked(*connection.ends):
                 waiting, connection.undelivered = connection.undelivered, []
                 for is_request, exchange in waiting:
@@ -427,7 +427,7 @@ class Network:
 
     def node_down(self, node: Actor) -> None:
         """Every connection to a node breaks; a consumer that is cut off notices only when its requests time out."""
-        for connection in self._connections:
+        for connection in self.connections:
             if connection.node is node and connection.waiting and not self.is_blocked(*connection.ends):
                 exchange = next(iter(connection.waiting.values()))
                 now = self.world.now

@@ -70,6 +70,8 @@ class Cluster:
         self._gossip_number = 0
         self._producer_ids = 0
         self._written_topics: frozenset[str] = frozenset()
+        self.changes_nodes = True
+        """Whether clients turn to another node each second with requests that any can answer."""
         self.same_topic_ids = False
         """Whether topics without real logs have the same ids on every node, too."""
         self.transaction_logs: list[TopicIdPartition] = []
@@ -168,6 +170,9 @@ class Cluster:
 
     def any_node(self, way: int, at: Millis) -> NodeActor:
         """A node for requests that any can answer: a function of client and instant. It may be down."""
+        if not self.changes_nodes:
+            in_turn = (self.nodes[(way + number) % len(self.nodes)] for number in range(len(self.nodes)))
+            return next((node for node in in_turn if node.is_up), self.nodes[0])
         return self.nodes[(way + at // 1_000) % len(self.nodes)]
 
     def emits_topics(self, node: NodeActor) -> bool:

@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rejoin.client.core.inputs import Failure
+from rejoin.coordinator.core.effects import Append
 from rejoin.protocol.errors import ErrorCode
 from rejoin.simulation.explore.free.clients import FreeClients
 from rejoin.simulation.explore.kernel import ChoosingWorld
@@ -17,7 +18,12 @@ from rejoin.simulation.scenario.model import Scenario
 if TYPE_CHECKING:
     from rejoin.simulation.simulation import Simulation
 
-NEVER_LOOKS: Final = {"offsets.retention.check.interval.ms": 2_147_483_647}
+NEVER_LOOKS: Final = {
+    "offsets.retention.check.interval.ms": 2_147_483_647,
+    "log.retention.check.interval.ms": 2_147_483_647,
+    "producer.id.expiration.check.interval.ms": 2_147_483_647,
+    "transaction.remove.expired.transaction.cleanup.interval.ms": 2_147_483_647,
+}
 """Settings of nodes whose timers would keep equal states apart."""
 
 
@@ -60,6 +66,11 @@ def played(scenario: Scenario) -> Scenario:
     return scenario.model_copy(update={"events": (), "coordinator": changed})
 
 
+def _is_append(argument: object) -> bool:
+    """Whether what ends is an append, and no read."""
+    return isinstance(argument, tuple) and isinstance(argument[0], Append)
+
+
 class Choosing:
     """The choices of one run, and how many faults it may still have."""
 
@@ -72,6 +83,7 @@ class Choosing:
         self.events_left = tuple(range(len(scenario.events)))
         self.free = None if self.explore.free is None else FreeClients(self.explore.free, simulation)
         simulation.network.times_out = False
+        simulation.cluster.changes_nodes = False
         if not self.explore.appends:
             simulation.disk.draw = None
 
@@ -88,7 +100,7 @@ class Choosing:
         for lane in lanes:
             order = order_of(lane)
             if order is Order.DISK:
-                if explore.failing_appends:
+                if explore.failing_appends and _is_append(world.lanes[lane][0].argument):
                     found.append(Choice(Kind.FAIL, lane))
             elif explore.lost_requests if order is Order.REQUEST else explore.lost_answers:
                 found.append(Choice(Kind.LOSE, lane))

@@ -16,15 +16,20 @@ from functools import partial
 from hashlib import blake2b
 from random import Random
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from pydantic import BaseModel
 
+from rejoin.client.config import ConsumerConfig
+from rejoin.client.producer_config import ProducerConfig
+from rejoin.client.share_config import ShareConsumerConfig
+from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.runtime.timers import Deadlines
 from rejoin.protocol.records.keyed import KeyedRecord, TransactionMarker, VersionedData
 from rejoin.simulation.explore.kernel import BEGIN, FIRST_REQUEST
 from rejoin.simulation.kernel import Millis
+from rejoin.simulation.network import Exchange
 
 Write: TypeAlias = Callable[[Any, "Writing"], None]
 
@@ -32,8 +37,9 @@ END: Final[Millis] = BEGIN + 10**10
 FAR: Final[Millis] = 8 * 3_600_000
 """What is due later than this is due never."""
 
-_ID: Final = re.compile(r"00000000-0000-4000-8000-[0-9a-f]{12}")
-_MARK: Final = "-4000-8000-"
+_ID: Final = re.compile(r"00000000-0000-4000-8000-[0-9a-f]{12}|\b00000[0-9a-f]{7}\b")
+"""An id that was made in this run, or a number of twelve digits: the name of a wait, or the end of a member id."""
+_MARK: Final = "00000"
 _MARK_IN_BYTES: Final = b"-4000-8000-"
 
 
@@ -76,6 +82,12 @@ class Writing:
             for at in self.numbers:
                 out[at] = ("number", numbers[out[at]])
         return out
+
+
+class Inside(NamedTuple):
+    """An object that a form names elsewhere, and describes here."""
+
+    value: Any
 
 
 def form_of(now: Millis, known: dict[int, str], parts: Iterable[Any]) -> list[Any]:
@@ -154,6 +166,24 @@ def _mapping(value: Mapping[Any, Any], writing: Writing) -> None:
         writing.write(each)
 
 
+def _inside(value: Inside, writing: Writing) -> None:
+    contents_of = _CONTENTS.get(type(value.value))
+    if contents_of is None:
+        contents_of = _CONTENTS[type(value.value)] = _contents_of(type(value.value))
+    contents_of(value.value, writing)
+
+
+def _exchange(value: Exchange, writing: Writing) -> None:
+    """A request and its response. Where its connection is no more, nothing comes of it."""
+    writing.out.append("Exchange")
+    if value.serial == value.connection.serial:
+        writing.write(value.connection)
+        writing.write(value.request_id)
+        writing.write(value.request)
+        writing.out.append(value.version)
+        writing.write(value.response)
+
+
 def _met(value: Any, writing: Writing) -> bool:
     known = writing.known.get(id(value))
     if known is not None:
@@ -200,6 +230,15 @@ def _model(value: BaseModel, writing: Writing) -> None:
             writing.write(each)
 
 
+def _settings(value: BaseModel, writing: Writing) -> None:
+    """Settings of a process are many, and the same in most states: written as their hash."""
+    known = _SETTINGS.get(id(value))
+    if known is None:
+        text = blake2b(repr(value).encode(), digest_size=16).hexdigest()
+        known = _SETTINGS[id(value)] = (value, f"{type(value).__name__} {text}")
+    writing.out.append(known[1])
+
+
 def _deadlines(value: Deadlines, writing: Writing) -> None:
     writing.write(value.due())
 
@@ -224,8 +263,26 @@ IGNORED: Final[dict[tuple[str, str], str]] = {
     ("ConsumerMembership", "joined_at"): "shown only",
     ("ConsumerMembership", "target_received_at"): "shown only",
     ("Requests", "last_id"): "a number, larger than all that are in use",
-    ("Exchange", "asked_at"): "shown only",
-    ("Exchange", "expires_at"): "requests do not time out",
+    ("Actor", "random"): "draws nothing",
+    ("Actor", "number"): "never changes",
+    ("NodeActor", "broker"): "never changes",
+    ("NodeActor", "timer"): "asks its core",
+    ("NodeActor", "watchers"): "observe only",
+    ("NodeActor", "_metadata"): "of no consequence",
+    ("NodeActor", "_contexts"): "of no consequence",
+    ("ConsumerProcess", "timer"): "asks its core",
+    ("ConsumerProcess", "_connections"): "described by themselves",
+    ("ProducerClient", "_timer"): "asks its core",
+    ("ProducerClient", "_connections"): "described by themselves",
+    ("ProducerClient", "requests"): "for reports",
+    ("ProducerActor", "acknowledged"): "for checks",
+    ("ProducerActor", "failures"): "for checks",
+    ("ReaderActor", "_timer"): "asks its core",
+    ("ReaderActor", "_connections"): "described by themselves",
+    ("ReaderActor", "records"): "for checks",
+    ("TransformActor", "handled"): "for checks",
+    ("TransactionCounts", "initialised"): "for reports",
+    ("TransactionCounts", "fenced"): "for reports",
     ("OffsetCommitValue", "commit_timestamp"): "for expiry, which worlds do not reach",
 }
 """By class and attribute: why it is left out of a form."""
@@ -236,6 +293,10 @@ PAST: Final[dict[str, Millis]] = {
     "next_auto_at": 0,
     "session_expires_at": 0,
     "state_since": 0,
+    "current_state_timestamp": 0,
+    "assignment_timestamp": 0,
+    "_sampled_at": 0,
+    "since": 0,
     "version": 0,
     "created_at": 0,
     "refreshed_at": 1_000,
@@ -245,19 +306,23 @@ PAST: Final[dict[str, Millis]] = {
 
 
 def _object_of(kind: type) -> Write:
+    return _once(_contents_of(kind))
+
+
+def _contents_of(kind: type) -> Write:
+    """The rule for what is set on an object."""
     name = kind.__name__
+    bases = [base.__name__ for base in kind.__mro__]
+    left_out = frozenset(attribute for owner, attribute in IGNORED if owner in bases)
     slots = [
         (slot, descriptor.__get__, PAST.get(slot))
         for base in reversed(kind.__mro__)
         for slot, descriptor in vars(base).items()
-        if type(descriptor).__name__ == "member_descriptor" and (base.__name__, slot) not in IGNORED
+        if type(descriptor).__name__ == "member_descriptor" and slot not in left_out
     ]
     has_dict = any("__dict__" in vars(base) for base in kind.__mro__)
-    left_out = frozenset(attribute for base in kind.__mro__ for owner, attribute in IGNORED if owner == base.__name__)
 
     def write(value: Any, writing: Writing) -> None:
-        if _met(value, writing):
-            return
         writing.out.append(name)
         for slot, get, longest in slots:
             try:
@@ -269,9 +334,10 @@ def _object_of(kind: type) -> Write:
                 attribute = max(attribute, writing.now - longest)
             writing.write(attribute)
         if has_dict:
-            for attribute_name, attribute in value.__dict__.items():
+            for attribute_name in sorted(value.__dict__):
                 if attribute_name in left_out:
                     continue
+                attribute = value.__dict__[attribute_name]
                 writing.out.append(attribute_name)
                 longest = PAST.get(attribute_name)
                 if longest is not None and type(attribute) is int and BEGIN <= attribute < END:
@@ -289,11 +355,13 @@ _BY_BASE: Final[tuple[tuple[Any, Write], ...]] = (
     ((int,), _int),
     ((str,), _str),
     ((bytes,), _bytes),
+    ((Inside,), _inside),
     ((tuple,), _sequence),
     ((frozenset,), _set),
     ((list, deque), _once(_sequence)),
     ((set,), _once(_set)),
     ((Mapping,), _once(_mapping)),
+    ((Settings, ConsumerConfig, ProducerConfig, ShareConsumerConfig), _settings),
     ((BaseModel,), _model),
     ((KeyedRecord, TransactionMarker, VersionedData), _record),
     ((MethodType, BuiltinFunctionType), _method),
@@ -301,5 +369,9 @@ _BY_BASE: Final[tuple[tuple[Any, Write], ...]] = (
     ((FunctionType,), _function),
     ((CellType,), lambda value, writing: writing.write(value.cell_contents)),
     ((Deadlines,), _once(_deadlines)),
+    ((Exchange,), _once(_exchange)),
 )
 _RULES: Final[dict[type, Write]] = {}
+_CONTENTS: Final[dict[type, Write]] = {}
+_SETTINGS: Final[dict[int, tuple[BaseModel, str]]] = {}
+"""By identity: settings, which stay in memory, and their hash."""

@@ -22,7 +22,7 @@ FIRST_REQUEST: Final = 10**15
 """Numbers of requests begin here, so that they are known from other numbers."""
 
 _URGENT: Final = (Order.CONTROL, Order.USER)
-_MESSAGES: Final = (Order.REQUEST, Order.ANSWER, Order.DISK)
+MESSAGES: Final = (Order.REQUEST, Order.ANSWER, Order.DISK)
 
 
 class ScheduledCall(NamedTuple):
@@ -106,7 +106,7 @@ class ChoosingWorld(World):
 
     def messages(self) -> list[Lane]:
         """Lanes with a message whose turn it could be: of requests, of answers, of ends of appends."""
-        return sorted(lane for lane in self.lanes if order_of(lane) in _MESSAGES)
+        return sorted(lane for lane in self.lanes if order_of(lane) in MESSAGES)
 
     def timed(self) -> tuple[Millis, list[Lane]] | None:
         """The earliest instant at which something is due by time, and its lanes; none where nothing is."""
@@ -116,7 +116,7 @@ class ChoosingWorld(World):
             if at is not None:
                 due.setdefault(max(at, self.now), []).append(lane)
         for lane, entries in self.lanes.items():
-            if order_of(lane) not in _MESSAGES:
+            if order_of(lane) not in MESSAGES:
                 at = min(entry.when for entry in entries)
                 due.setdefault(max(at, self.now), []).append(lane)
         if not due:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, Self
 
 from rejoin.simulation.explore.choosing import Choice, Choosing, played
 from rejoin.simulation.explore.copying import copied
-from rejoin.simulation.explore.form import digest_of, form_of
-from rejoin.simulation.explore.kernel import BEGIN, ChoosingWorld
+from rejoin.simulation.explore.form import Inside, digest_of, form_of
+from rejoin.simulation.explore.kernel import BEGIN, MESSAGES, ChoosingWorld
 from rejoin.simulation.explore.world import exploring_of
-from rejoin.simulation.kernel import Millis
+from rejoin.simulation.kernel import Actor, Millis, order_of
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.checked_simulation import CheckedSimulation
 from rejoin.simulation.simulation import Simulation
@@ -71,44 +72,66 @@ class ExploredRun:
             id(simulation.cluster): "cluster",
             id(simulation.disk): "disk",
             id(simulation.actions): "actions",
-            id(simulation.operator): "operator",
         }
+        known.update((id(actor), actor.name) for actor in self.actors())
+        known.update(
+            (id(connection), f"connection {connection.request_lane}") for connection in simulation.network.connections
+        )
         if self.choosing.free is not None:
             known.update(self.choosing.free.known())
         return known
+
+    def actors(self) -> Iterator[Actor]:
+        """Everything that runs by itself, always in the same order."""
+        simulation = self.simulation
+        yield simulation.operator
+        yield from simulation.cluster.nodes
+        for name in sorted(simulation.consumers):
+            yield simulation.consumers[name]
+        for producers in simulation.producers.values():
+            yield from producers
+        yield from simulation.readers.values()
 
     def parts(self) -> Iterator[Any]:
         """Everything that what follows may depend on."""
         simulation = self.simulation
         yield self.choosing.faults_left
         yield self.choosing.events_left
-        for lane in sorted(self.world.lanes):
-            yield lane
-            yield from ((entry.act, entry.argument) for entry in self.world.lanes[lane])
-        cluster = simulation.cluster
-        for node in cluster.nodes:
-            yield node.core
-            yield node.paused_until
+        yield from self._travelling()
+        for actor in self.actors():
+            yield actor.name
+            yield Inside(actor)
+        cluster, disk = simulation.cluster, simulation.disk
         yield [(partition, node.index) for partition, node in cluster.leaders.items()]
-        yield [(name, len(topic.partitions)) for name, topic in cluster.topics.items()]
-        for partition, log in simulation.disk.logs.items():
+        yield (cluster.group_settings, cluster.access_changes)
+        yield list(cluster.topics.values())
+        yield (disk.error, disk.slower_ms, disk.pending_appends, disk.pending_reads)
+        for partition in sorted(disk.logs, key=str):
             yield partition
-            yield log.state()
-        for name, consumer in simulation.consumers.items():
-            yield name
-            yield consumer.core
-            yield (consumer.wanted, consumer.stopping, consumer.closing, consumer.busy)
-            yield (consumer.stuck_until, consumer.paused_until, consumer.in_hand())
+            yield disk.logs[partition].state()
         if self.choosing.free is not None:
             yield from self.choosing.free.parts()
 
+    def _travelling(self) -> Iterator[Any]:
+        """What waits for its turn, and the connections that it takes."""
+        lanes, network = self.world.lanes, self.simulation.network
+        for lane in sorted(lanes):
+            yield lane
+            for entry in lanes[lane]:
+                yield from (entry.act, entry.argument)
+                if order_of(lane) not in MESSAGES:
+                    yield entry.when
+        yield (network.blocked, network.delays, network.lost_requests, network.lost_answers)
+        for connection in sorted(network.connections, key=attrgetter("request_lane")):
+            if connection.client.names_connections:
+                yield connection.serial
+            if connection.waiting or connection.is_breaking or connection.undelivered:
+                yield (connection.request_lane, connection.is_breaking, connection.undelivered)
+                yield list(connection.waiting.values())
+
     def form(self) -> list[Any]:
         """The canonical form of the state."""
-        simulation = self.simulation
-        known = self.known()
-        known.update((id(node), node.name) for node in simulation.cluster.nodes)
-        known.update((id(consumer), consumer.name) for consumer in simulation.consumers.values())
-        return form_of(self.world.now, known, self.parts())
+        return form_of(self.world.now, self.known(), self.parts())
 
     def digest(self) -> bytes:
         """128 bits of the canonical form."""

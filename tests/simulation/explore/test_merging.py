@@ -1,0 +1,75 @@
+"""States of one form are one state: whatever can happen to one of them leads the other to the same forms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import zip_longest
+
+import pytest
+from rejoin.simulation.explore.run import ExploredRun
+
+from tests.simulation.explore.small_worlds import WORLDS, small_world
+
+STATES = 15
+
+
+def successors(run: ExploredRun) -> list[ExploredRun]:
+    """A run for each choice."""
+    made = []
+    for choice in run.choices():
+        other = run.copy()
+        other.take(choice)
+        made.append(other)
+    return made
+
+
+def first_difference(one: ExploredRun, other: ExploredRun) -> str:
+    """Where the forms of two runs begin to differ."""
+    forms = one.form(), other.form()
+    for at, pair in enumerate(zip_longest(*forms)):
+        if pair[0] != pair[1]:
+            return f"{forms[0][max(0, at - 5) : at]}, then {pair[0]!r} or {pair[1]!r}"
+    return "none"
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_states_of_one_form_lead_to_the_same_forms(name: str) -> None:
+    root = ExploredRun(small_world(name))
+    frontier = [root]
+    after = {root.digest(): successors(root)}
+    merged = 0
+    while frontier and len(after) < STATES:
+        following = []
+        for run in frontier:
+            for made in after[run.digest()]:
+                found = successors(made)
+                known = after.setdefault(made.digest(), found)
+                if known is found:
+                    following.append(made)
+                    continue
+                merged += 1
+                mine, others = ({each.digest(): each for each in runs} for runs in (known, found))
+                assert Counter(each.digest() for each in known) == Counter(each.digest() for each in found), (
+                    f"{name}: "
+                    + "; ".join(
+                        first_difference(mine[one], others[other])
+                        for one, other in zip(mine.keys() - others, others.keys() - mine, strict=False)
+                    )
+                )
+        frontier = following
+    assert merged
+
+
+@pytest.mark.parametrize(("name", "timers"), [("classic", 20), ("static", 20), ("consumer", 20), ("failover", 20)])
+def test_a_group_at_rest_returns_to_a_state(name: str, timers: int) -> None:
+    run = ExploredRun(small_world(name))
+    run.world.run(run.world.now + 60_000)
+    seen = {run.digest()}
+    for _ in range(timers):
+        timed = run.world.timed()
+        assert timed is not None, "heartbeats go on"
+        run.world.run(timed[0])
+        if run.digest() in seen:
+            return
+        seen.add(run.digest())
+    pytest.fail(f"{name}: no state came twice")
