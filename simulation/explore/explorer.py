@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from rejoin.simulation.explore.copying import Snapshot
+from rejoin.simulation.explore.frontier import Ancestry, Frontier
 from rejoin.simulation.explore.liveness import NO_WAY, Graph, bound_of
 from rejoin.simulation.explore.paths import Path, labels_of
 from rejoin.simulation.explore.run import ExploredRun
+from rejoin.simulation.explore.states import States
 from rejoin.simulation.explore.world import exploring_of
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.observations import Violation
 
+_COLLECT_EVERY: Final = 100_000
+"""How many objects may be allocated before Python looks for reference cycles: those of about twenty runs."""
 _LOOKS_EVERY: Final = 200
 """After so many edges progress is shown."""
 
@@ -66,7 +71,13 @@ def explore(
 
     With ``liveness`` a way to a settled state is looked for from each state that was met.
     """
-    return _Explorer(scenario, depth or exploring_of(scenario).depth, most_states, liveness, on_progress).run()
+    before = gc.get_threshold()
+    # Runs are full of reference cycles, so they are collected, but not while each of them is made.
+    gc.set_threshold(_COLLECT_EVERY, 20, 100)
+    try:
+        return _Explorer(scenario, depth or exploring_of(scenario).depth, most_states, liveness, on_progress).run()
+    finally:
+        gc.set_threshold(*before)
 
 
 class _Explorer:
@@ -83,11 +94,7 @@ class _Explorer:
         self.most_states = most_states
         self.on_progress = on_progress
         self.found = Exploration()
-        self.numbers: dict[bytes, int] = {}
-        """By digest: the number of the state."""
-        self.parents = array("I")
-        self.steps = bytearray()
-        """By state: which choice of its parent led there first."""
+        self.states = States()
         self.graph = Graph() if liveness else None
         self.began = time.monotonic()
 
@@ -96,14 +103,17 @@ class _Explorer:
         root = ExploredRun(self.scenario)
         self._meet(root.digest(), root, 0, 0)
         found.by_depth = [1]
-        frontier: list[tuple[int, ExploredRun]] = [(0, root)]
+        ancestry = Ancestry(root, self.states)
+        frontier = Frontier(ancestry)
+        frontier.add(0, root)
         for level in range(1, self.depth + 1):
-            following = self._expand(frontier, level)
+            following = Frontier(ancestry)
+            self._expand(frontier, following, level)
             if found.counterexample is not None:
                 return found
             if not following:
                 found.is_complete = True
-                frontier = []
+                frontier = following
                 break
             found.by_depth.append(len(following))
             frontier = following
@@ -112,58 +122,46 @@ class _Explorer:
         self._look_for_ways(frontier)
         return found
 
-    def _expand(self, frontier: list[tuple[int, ExploredRun]], level: int) -> list[tuple[int, ExploredRun]]:
-        """Take every choice in every state of a depth. Returns the new states."""
-        following: list[tuple[int, ExploredRun]] = []
-        for state, run in frontier:
+    def _expand(self, frontier: Frontier, following: Frontier, level: int) -> None:
+        """Take every choice in every state of a depth, and take in the new states."""
+        for state, run in frontier.taken():
             choices = run.choices()
+            before = Snapshot(run) if len(choices) > 1 else None
             for number, choice in enumerate(choices):
-                made = run.copy() if number + 1 < len(choices) else run
+                made = run if before is None or number + 1 == len(choices) else before.restore()
                 self.found.edges += 1
                 try:
                     made.take(choice)
                 except Violation as violation:
-                    path = (*self.path_to(state), number)
+                    path = (*self.states.path_to(state), number)
                     labels = tuple(labels_of(self.scenario, path))
                     self.found.counterexample = Counterexample(path, labels, violation.check, violation.text)
-                    return []
+                    return
                 digest = made.digest()
-                known = self.numbers.get(digest)
+                known = self.states.number_of(digest)
                 if known is None:
                     known = self._meet(digest, made, state, number)
-                    following.append((known, made))
+                    following.add(known, made)
                 if self.graph is not None:
                     self.graph.edge(state, choice, known)
                 self._show(level, len(following))
-        return following
 
     def _meet(self, digest: bytes, run: ExploredRun, parent: int, number: int) -> int:
         """Take in a state that was not met before. Returns its number."""
-        state = self.numbers[digest] = self.found.states
+        state = self.states.add(digest, parent, number)
         self.found.states += 1
-        self.parents.append(parent)
-        self.steps.append(number)
         if self.graph is not None:
             self.graph.met(run)
             self.found.settled += self.graph.settled[-1]
         return state
 
-    def path_to(self, state: int) -> Path:
-        """The path by which a state was first met."""
-        path: list[int] = []
-        while state:
-            path.append(self.steps[state])
-            state = self.parents[state]
-        return tuple(reversed(path))
-
-    def _look_for_ways(self, frontier: list[tuple[int, ExploredRun]]) -> None:
+    def _look_for_ways(self, frontier: Frontier) -> None:
         if self.graph is None:
             return
         bound = bound_of(self.scenario)
-        leaves = [(state, run.copy) for state, run in frontier]
-        stuck = self.graph.stuck(leaves, bound)
+        stuck = self.graph.stuck(frontier.copies(), bound)
         if stuck:
-            path = self.path_to(stuck[0])
+            path = self.states.path_to(stuck[0])
             text = f"{len(stuck)} of {self.found.states} states; tried for {bound // 1_000} s of virtual time"
             self.found.counterexample = Counterexample(path, tuple(labels_of(self.scenario, path)), NO_WAY, text)
 

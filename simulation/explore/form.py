@@ -37,6 +37,9 @@ END: Final[Millis] = BEGIN + 10**10
 FAR: Final[Millis] = 8 * 3_600_000
 """What is due later than this is due never."""
 
+VALUES: Final = "rejoin.protocol."
+"""Objects of these modules are values: which of two equal ones stands somewhere does not matter."""
+
 _ID: Final = re.compile(r"00000000-0000-4000-8000-[0-9a-f]{12}|\b00000[0-9a-f]{7}\b")
 """An id that was made in this run, or a number of twelve digits: the name of a wait, or the end of a member id."""
 _MARK: Final = "00000"
@@ -107,7 +110,9 @@ def _rule_of(kind: type) -> Write:
     for base, rule in _BY_BASE:
         if issubclass(kind, base):
             return rule
-    return _object_of(kind)
+    if kind.__module__.startswith(VALUES):
+        return _contents_of(kind)
+    return _once(_contents_of(kind))
 
 
 def _plain(value: Any, writing: Writing) -> None:
@@ -303,10 +308,6 @@ PAST: Final[dict[str, Millis]] = {
     "assignment_at": 1_000,
 }
 """By attribute: what was longer ago than so many ms was so long ago. Most are deadlines, which have passed or not."""
-
-
-def _object_of(kind: type) -> Write:
-    return _once(_contents_of(kind))
 
 
 def _contents_of(kind: type) -> Write:

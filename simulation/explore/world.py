@@ -31,7 +31,11 @@ def world_from(text: str, where: str = "") -> Scenario:
     if isinstance(groups, dict):
         for group in groups.values():
             if isinstance(group, dict):
-                quiet = {key: value for key, value in QUIET.items() if key != "commit" or "share" not in group}
+                quiet = {
+                    key: value
+                    for key, value in QUIET.items()
+                    if key != "commit" or not group.keys() & {"share", "streams"}
+                }
                 for key, value in quiet.items():
                     group.setdefault(key, value)
     return checked(Scenario, data, lines, where)

@@ -6,8 +6,8 @@ from collections import Counter
 from itertools import zip_longest
 
 import pytest
-from rejoin.simulation.explore.run import ExploredRun
 
+from rejoin.simulation.explore.run import ExploredRun
 from tests.simulation.explore.small_worlds import WORLDS, small_world
 
 STATES = 15
