@@ -122,6 +122,8 @@ FILES = {
         "file below",
     ),
     ("lab", "--file"): ("lab PATH --no-browser", "missing folder file"),
+    ("explore", "WORLD"): ("explore PATH", "missing folder"),
+    ("explore", "--into"): ("explore two_members_join --depth 1 --into PATH", "file below"),
     ("search", "--into"): ("search --seeds 1 --into PATH", "file below"),
     ("report", "INPUTS"): ("report PATH --out OUT", "missing folder file"),
     ("report", "--out"): ("report JOURNAL --out PATH", "file below"),

@@ -1,4 +1,4 @@
-"""Liveness by reachability: from every state a way without faults leads to where all that must hold in the end holds."""
+"""Liveness by reachability: from every state a way without faults leads to where what must hold in the end holds."""
 
 from __future__ import annotations
 
