@@ -105,6 +105,11 @@ class RequestWatch:
         if file is not None:
             file.on_next_file = self._all_topics
 
+    @property
+    def lost(self) -> int:
+        """Lines that could not be written to the file."""
+        return 0 if self.file is None else self.file.lost
+
     def exchanged(self, relay: Relay, exchange: ProxiedRequest) -> None:
         """Write an exchange whose request and answer were kept, unless it says what the one before said."""
         if exchange.plan.key == API_VERSIONS.key:

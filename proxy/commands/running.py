@@ -202,5 +202,5 @@ async def _serve(options: ProxyOptions, journal: RequestWatch | None, place: Con
         with stop_signals(loop, stopping.set):
             await stopping.wait()
             await proxy.stop(drain=True)
-        kept = {} if journal is None else {"journal_unreadable": journal.unreadable, "journal_lost": journal.file.lost}
+        kept = {} if journal is None else {"journal_unreadable": journal.unreadable, "journal_lost": journal.lost}
         structlog.get_logger("proxy").info("proxy_stopped", **proxy.counters.totals(), **kept)
