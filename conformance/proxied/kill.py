@@ -41,7 +41,7 @@ BROKER: Final = {
 }
 START_SECONDS: Final = 240.0
 RECOVER_SECONDS: Final = 90.0
-"""A client that has stood still for so long is stuck. It is started again, and the table says so."""
+"""A client that has stood still for so long is stuck."""
 STOP_SECONDS: Final = 45.0
 LONGEST_CALM_SECONDS: Final = 0.5
 LONGEST_AWAY_SECONDS: Final = 2.0
@@ -107,10 +107,6 @@ class KilledClient:
                 await process.wait()
         if self._reading is not None:
             await self._reading
-
-    async def start_again(self) -> None:
-        await self.stop(signal.SIGKILL)
-        await self.start()
 
 
 def command(library: str, role: str, bootstrap: str, number: int, classes: str) -> list[str]:
@@ -184,14 +180,13 @@ async def _all_go_on(clients: list[KilledClient], since: float, seconds: float) 
 
 
 async def _recover(clients: list[KilledClient], since: float) -> None:
-    """Wait for each client; one that is stuck is started again."""
+    """Wait for each client. One that is stuck goes on where the proxy that it knows comes back."""
     going = await asyncio.gather(*(client.goes_on(since, RECOVER_SECONDS) for client in clients))
     for client, goes in zip(clients, going, strict=True):
         if goes:
             client.measure(since)
         else:
             client.still.append(None)
-            await client.start_again()
 
 
 async def _compile(jars: str, folder: Path) -> None:
