@@ -39,6 +39,7 @@ SHORT: Final = (
     "server_assignors",
     "assignors.tasks",
     "heartbeats.consumer",
+    "explorer.states",
     "recovered.from_client_logs",
     "recovered.from_written_client_logs",
     "recovered.from_excerpts",

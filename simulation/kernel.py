@@ -73,6 +73,11 @@ def order_of(lane: Lane) -> Order:
     return Order(lane if lane < _SLOTS else lane // _SLOTS // _ACTORS)
 
 
+def actor_of(lane: Lane) -> int:
+    """The number of the actor whose calls are in a lane."""
+    return lane // _SLOTS % _ACTORS
+
+
 class Actor:
     """A node or a consumer's process, which may be paused for a while."""
 

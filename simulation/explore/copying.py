@@ -52,7 +52,7 @@ class CannotBeCopied(TypeError):
     """A simulation holds an object of a class that there is no rule for."""
 
 
-class Snapshot(Generic[T]):
+class RunSnapshot(Generic[T]):
     """An object with all that it knows, as it is now."""
 
     __slots__ = ("_pickle", "_shared")
@@ -78,7 +78,7 @@ class Snapshot(Generic[T]):
 
 def copied(root: T) -> T:
     """A copy that shares nothing with its original that either of them could change."""
-    return Snapshot(root).restore()
+    return RunSnapshot(root).restore()
 
 
 class _Pickler(pickle.Pickler):

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from rejoin.simulation.explore.copying import Snapshot
-from rejoin.simulation.explore.frontier import Ancestry, Frontier
+from rejoin.simulation.explore.copying import RunSnapshot
 from rejoin.simulation.explore.liveness import NO_WAY, Graph, bound_of
 from rejoin.simulation.explore.paths import Path, labels_of
+from rejoin.simulation.explore.reduction import AWAKE, Sleepers, check_reducible, sleep_after
 from rejoin.simulation.explore.run import ExploredRun
-from rejoin.simulation.explore.states import States
+from rejoin.simulation.explore.states import Ancestry, Frontier, States
 from rejoin.simulation.explore.world import exploring_of
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.observations import Violation
@@ -65,17 +65,24 @@ def explore(
     depth: int | None = None,
     most_states: int | None = None,
     liveness: bool = True,
+    reduction: bool = False,
     on_progress: Callable[[Reached], None] | None = None,
 ) -> Exploration:
     """Explore a world to a depth, or until a rule is broken or ``most_states`` have been met.
 
-    With ``liveness`` a way to a settled state is looked for from each state that was met.
+    With ``liveness`` a way to a settled state is looked for from each state that was met. With ``reduction`` of
+    independent steps one order is taken: the same states, by fewer edges, and without ``liveness``, which needs all.
     """
+    if reduction:
+        check_reducible(scenario)
+        liveness = False
     before = gc.get_threshold()
     # Runs are full of reference cycles, so they are collected, but not while each of them is made.
     gc.set_threshold(_COLLECT_EVERY, 20, 100)
     try:
-        return _Explorer(scenario, depth or exploring_of(scenario).depth, most_states, liveness, on_progress).run()
+        return _Explorer(
+            scenario, depth or exploring_of(scenario).depth, most_states, liveness, reduction, on_progress
+        ).run()
     finally:
         gc.set_threshold(*before)
 
@@ -87,6 +94,7 @@ class _Explorer:
         depth: int,
         most_states: int | None,
         liveness: bool,
+        reduction: bool,
         on_progress: Callable[[Reached], None] | None,
     ) -> None:
         self.scenario = scenario
@@ -96,6 +104,7 @@ class _Explorer:
         self.found = Exploration()
         self.states = States()
         self.graph = Graph() if liveness else None
+        self.sleepers = Sleepers() if reduction else None
         self.began = time.monotonic()
 
     def run(self) -> Exploration:
@@ -108,15 +117,16 @@ class _Explorer:
         frontier.add(0, root)
         for level in range(1, self.depth + 1):
             following = Frontier(ancestry)
+            before = found.states
             self._expand(frontier, following, level)
             if found.counterexample is not None:
                 return found
+            frontier = following
             if not following:
                 found.is_complete = True
-                frontier = following
                 break
-            found.by_depth.append(len(following))
-            frontier = following
+            if found.states > before:
+                found.by_depth.append(found.states - before)
             if self.most_states is not None and found.states >= self.most_states:
                 break
         self._look_for_ways(frontier)
@@ -124,11 +134,15 @@ class _Explorer:
 
     def _expand(self, frontier: Frontier, following: Frontier, level: int) -> None:
         """Take every choice in every state of a depth, and take in the new states."""
+        sleepers = self.sleepers
         for state, run in frontier.taken():
             choices = run.choices()
-            before = Snapshot(run) if len(choices) > 1 else None
-            for number, choice in enumerate(choices):
-                made = run if before is None or number + 1 == len(choices) else before.restore()
+            takes, quiet = (choices, []) if sleepers is None else sleepers.to_take(state, choices)
+            before = RunSnapshot(run) if len(takes) > 1 else None
+            ids = run.world.ids
+            for at, choice in enumerate(takes, 1):
+                made = run if before is None or at == len(takes) else before.restore()
+                number = choices.index(choice)
                 self.found.edges += 1
                 try:
                     made.take(choice)
@@ -139,9 +153,18 @@ class _Explorer:
                     return
                 digest = made.digest()
                 known = self.states.number_of(digest)
+                is_new = known is None
                 if known is None:
                     known = self._meet(digest, made, state, number)
                     following.add(known, made)
+                if sleepers is not None:
+                    sleep = sleep_after(choice, quiet) if made.world.ids == ids else AWAKE
+                    if made.world.ids == ids:
+                        quiet.append(choice)
+                    if is_new:
+                        sleepers.met(known, sleep)
+                    elif sleepers.met_again(known, sleep):
+                        following.add(known, made)
                 if self.graph is not None:
                     self.graph.edge(state, choice, known)
                 self._show(level, len(following))

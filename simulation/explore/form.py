@@ -21,10 +21,6 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from rejoin.client.config import ConsumerConfig
-from rejoin.client.producer_config import ProducerConfig
-from rejoin.client.share_config import ShareConsumerConfig
-from rejoin.coordinator.config import Settings
 from rejoin.coordinator.core.runtime.timers import Deadlines
 from rejoin.protocol.records.keyed import KeyedRecord, TransactionMarker, VersionedData
 from rejoin.simulation.explore.kernel import BEGIN, FIRST_REQUEST
@@ -36,6 +32,9 @@ Write: TypeAlias = Callable[[Any, "Writing"], None]
 END: Final[Millis] = BEGIN + 10**10
 FAR: Final[Millis] = 8 * 3_600_000
 """What is due later than this is due never."""
+
+SETTINGS: Final = ("Settings", "ConsumerConfig", "ProducerConfig", "ShareConsumerConfig")
+"""Classes of settings of processes."""
 
 VALUES: Final = "rejoin.protocol."
 """Objects of these modules are values: which of two equal ones stands somewhere does not matter."""
@@ -107,6 +106,8 @@ def digest_of(tokens: list[Any]) -> bytes:
 
 
 def _rule_of(kind: type) -> Write:
+    if kind.__name__ in SETTINGS:
+        return _settings
     for base, rule in _BY_BASE:
         if issubclass(kind, base):
             return rule
@@ -362,7 +363,6 @@ _BY_BASE: Final[tuple[tuple[Any, Write], ...]] = (
     ((list, deque), _once(_sequence)),
     ((set,), _once(_set)),
     ((Mapping,), _once(_mapping)),
-    ((Settings, ConsumerConfig, ProducerConfig, ShareConsumerConfig), _settings),
     ((BaseModel,), _model),
     ((KeyedRecord, TransactionMarker, VersionedData), _record),
     ((MethodType, BuiltinFunctionType), _method),

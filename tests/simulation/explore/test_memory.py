@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rejoin.simulation.explore import frontier
-from rejoin.simulation.explore.copying import CannotBeCopied, Snapshot, copied
+from rejoin.simulation.explore.copying import CannotBeCopied, RunSnapshot, copied
 from rejoin.simulation.explore.explorer import explore
 from rejoin.simulation.explore.form import digest_of
 from rejoin.simulation.explore.run import ExploredRun
-from rejoin.simulation.explore.states import States
+from rejoin.simulation.explore.states import Frontier, States
 from tests.simulation.explore.small_worlds import WORLDS, small_world
 
 
@@ -29,7 +28,7 @@ def test_states_are_found_by_their_digests_and_have_paths() -> None:
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_copy_goes_on_as_its_original(name: str) -> None:
     run = ExploredRun(small_world(name))
-    snapshot = Snapshot(run)
+    snapshot = RunSnapshot(run)
     digests = []
     for each in (run, snapshot.restore(), snapshot.restore().copy()):
         found = []
@@ -42,12 +41,12 @@ def test_a_copy_goes_on_as_its_original(name: str) -> None:
 
 def test_what_cannot_be_copied_is_named() -> None:
     with pytest.raises(CannotBeCopied, match="generator"):
-        copied([iter(each for each in ())])
+        copied([(number for number in range(3))])
 
 
 @pytest.mark.parametrize("bounds", [(0, 0), (2, 3)])
 def test_states_that_are_played_again_are_the_same(bounds: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     world = small_world("classic")
     expected = explore(world, depth=5, most_states=20, liveness=False)
-    monkeypatch.setattr(frontier.Frontier.__init__, "__defaults__", bounds)
+    monkeypatch.setattr(Frontier.__init__, "__defaults__", bounds)
     assert explore(world, depth=5, most_states=20, liveness=False) == expected

@@ -1,0 +1,1 @@
+"""How fast worlds are explored, and how much memory a state takes."""
