@@ -88,21 +88,22 @@ def graph_of(scenario: Scenario, depth: int, on_depth: Callable[[int, int], None
     graph.states.append([])
     frontier = [root]
     for level in range(depth):
-        following: dict[tuple[object, ...], _State] = {}
+        following: list[_State] = []
+        numbers: dict[tuple[object, ...], int] = {}
         for state in frontier:
             for choice in _choices(state.run):
                 edge, after = _edge(state, choice)
                 key = _key(after)
-                known = following.get(key)
-                if known is None:
-                    after.number = len(graph.states)
+                if key not in numbers:
+                    after.number = numbers[key] = len(graph.states)
                     graph.states.append([])
-                    known = following[key] = after
-                edge["to"] = known.number
+                    if level + 1 < depth:
+                        following.append(after)
+                edge["to"] = numbers[key]
                 graph.states[state.number].append(edge)
-        frontier = list(following.values())
+        frontier = following
         if on_depth is not None:
-            on_depth(level + 1, len(frontier))
+            on_depth(level + 1, len(numbers))
     return graph
 
 
@@ -176,6 +177,7 @@ def _answer(after: _State, exchange: Exchange, *, is_fresh: bool) -> list[object
     """An answer: whose, to which of its requests, whether Kafka may leave it out, and the text."""
     sender = exchange.connection.client
     assert isinstance(sender, FreeClient), "all requests are those of free clients"
+    assert exchange.response is not None, "it is answered"
     index = after.waiting[sender.number].index(exchange.request_id)
     may_wait = not is_fresh and _kafka_may_not_answer(exchange.request, exchange.response)
     return [sender.number, index, may_wait, _answer_text(exchange, after.names)]

@@ -103,3 +103,11 @@ def test_no_rule_is_broken_near_the_beginning(text: str, letters: tuple[str, ...
 def test_a_letter_that_is_unknown_is_refused() -> None:
     with pytest.raises(BadScenario, match="'shout' is no letter"):
         world(CLASSIC, "shout")
+
+
+def test_an_instance_id_that_a_group_does_not_know_has_no_target() -> None:
+    """Kafka: ConsumerGroup.targetAssignment, as walks through Kafka's own coordinator have shown."""
+    run = ExploredRun(world(CONSUMER, "consumer"))
+    played(run, "free-0: beat 0", "free-1: beat 0", "free-0: beat 0, static")
+    client = free_of(run).clients[0]
+    assert (client.epoch, client.assigned) == (3, ())

@@ -26,7 +26,7 @@ from rejoin.coordinator.core.groups.consumer.model.member import (
 from rejoin.coordinator.core.groups.consumer.model.records import current_record, epoch_record, metadata_record
 from rejoin.coordinator.core.groups.consumer.model.state import ConsumerMemberState
 from rejoin.coordinator.core.groups.group import Group
-from rejoin.coordinator.core.groups.modern.epochs import JOIN_EPOCH, REFRESH_MS, RefreshDeadline
+from rejoin.coordinator.core.groups.modern.epochs import JOIN_EPOCH, REFRESH_MS, PartitionsByTopicId, RefreshDeadline
 from rejoin.coordinator.core.groups.modern.member_order import Known
 from rejoin.coordinator.core.groups.modern.metadata import TopicsMetadata, ids_of, metadata_hash
 from rejoin.coordinator.core.inputs import Context
@@ -89,6 +89,7 @@ class Updates:
         choice = preferred_with(subscriptions.server_assignors, before, after) or default
         stored_type = group.subscription_type
         state = group.state
+        is_named_anew = after.instance_id is not None and after.instance_id not in group.static_members
         if before != after or update.before is NEW_MEMBER:
             changes.write(metadata_record(group_id, member_id, after))
         made = self._groups[group_id]
@@ -122,7 +123,9 @@ class Updates:
             kind = group.subscriptions.type_for(len(group.members), regex.dropped) if is_evaluated else stored_type
             returned = member_id if update.lacked_target else None
             self._targets.compute(group, changes, choice, kind, self._ctx.now, update.known, returned)
-        return self._reconcile(group, update, changes, names_changed or regex.changed)
+            is_named_anew = False
+        has_changed = names_changed or regex.changed
+        return self._reconcile(group, update, changes, subscription_changed=has_changed, has_target=not is_named_anew)
 
     def _update_epoch(
         self, group: ConsumerGroup, changes: Changes, is_new_group: bool, bump: bool, dropped: Collection[str]
@@ -145,11 +148,19 @@ class Updates:
         return True
 
     def _reconcile(
-        self, group: ConsumerGroup, update: Update, changes: Changes, subscription_changed: bool
+        self,
+        group: ConsumerGroup,
+        update: Update,
+        changes: Changes,
+        *,
+        subscription_changed: bool,
+        has_target: bool,
     ) -> ConsumerMember:
         member = group.members[update.member_id]
         before = update.before[1]
-        current = self._next_assignment(group, member, before, update.owned, subscription_changed)
+        # Kafka: the target of a static member is looked up by its instance id, which the group did not know until now.
+        target = group.target_of(member.member_id) if has_target else {}
+        current = self._next_assignment(group, member, before, update.owned, target, subscription_changed)
         if current != before or update.before is NEW_MEMBER:
             changes.finish()
             changes.write(current_record(group.group_id, member.member_id, current))
@@ -165,14 +176,20 @@ class Updates:
             self._timers.cancel_rebalance(group, member)
 
     def _next_assignment(
-        self, group: ConsumerGroup, member: ConsumerMember, before: CurrentAssignment, owned: Owned, changed: bool
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        before: CurrentAssignment,
+        owned: Owned,
+        target: PartitionsByTopicId,
+        changed: bool,
     ) -> CurrentAssignment:
         if not changed and before.is_reconciled_to(group.assignment_epoch):
             return before
         names = group.subscriptions.topics_of(member.metadata)
         goal = Goal(
             epoch=group.assignment_epoch,
-            partitions=group.target_of(member.member_id),
+            partitions=target,
             subscribed=ids_of(names, self._topics),
             names_topics=bool(names),
             has_owner=group.has_owner,
