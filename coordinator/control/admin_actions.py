@@ -444,9 +444,7 @@ class AdminActions:
     def _send_away(self, but: set[int]) -> None:
         """Answer those that wait: for them, this node is not the coordinator any more."""
         self._injector.drop_held()
-        asked = {
-            id(s.what.token): s.what for s in self._recorder.since(self._recorder.first) if isinstance(s.what, Received)
-        }
+        asked = {id(s.what.token): s.what for s in self._recorder.all() if isinstance(s.what, Received)}
         for token in self._runtime.node.waiting():
             if id(token) in but or not isinstance(token, PendingReply):
                 continue

@@ -76,7 +76,7 @@ class RequestEvidence:
 
         recorder = self._recorder
         lines: list[str] = []
-        for sent in reversed(sent_requests(recorder.since(recorder.first), RequestsQuery(since=since))):
+        for sent in reversed(sent_requests(recorder.all(), RequestsQuery(since=since))):
             if len(lines) == most:
                 lines.append("(earlier ones are left out; requests() has all)")
                 break
@@ -98,11 +98,11 @@ class RequestEvidence:
         if since > recorder.mark:
             reason = f"expected a mark of this recording, up to {recorder.mark}"
             raise InvalidArgument("since", reason, since, f"since: {reason}, not {since}")
+        steps = recorder.all()
         try:
             recorder.since(since)
         except StepsGone as problem:
             raise StepsNotKept(f"expected {problem.first} or more", since, str(problem)) from None
-        steps = recorder.since(recorder.first)
         if group_id is not None:
             self._check_group(group_id, steps)
         return steps

@@ -139,7 +139,7 @@ class ProxyControl(FaultActions):
     def group_ids(self) -> list[str]:
         """The groups that requests have named, as far as they are recorded."""
         found: set[str] = set()
-        for step in self.recorder.since(self.recorder.first):
+        for step in self.recorder.all():
             if isinstance(step.what, Received):
                 found |= traits_of(step.what.request, step.what.context.api_version).groups
         return sorted(found)

@@ -2,6 +2,8 @@
 
 Requests are recorded when they come, and their answers when they are with the client: a JoinGroup that waits is one
 without an answer. Records of Produce and Fetch are not in it; APIs with credentials or configs are not recorded.
+
+Most requests are never looked at: they are kept as bytes, and decoded when they are asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rejoin.coordinator.control.fault_injection.faults import Fault
 from rejoin.coordinator.control.fault_injection.interceptions import interception
-from rejoin.coordinator.core.effects import Reply
+from rejoin.coordinator.core.effects import Effect, Reply
 from rejoin.coordinator.core.inputs import Context, Elapsed, Received
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.protocol.brokers.listener_address import PLAINTEXT
@@ -18,29 +20,81 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
-from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.records.fetch import FetchResponse
 from rejoin.protocol.messages.share.share_fetch import ShareFetchResponse
-from rejoin.protocol.registry import DEFINED
+from rejoin.protocol.registry import DEFINED, JOIN_GROUP, METADATA, SYNC_GROUP
+from rejoin.protocol.wire.codec import Codec
 from rejoin.protocol.wire.errors import SchemaError
 from rejoin.proxy.exchange import ProxiedRequest
-from rejoin.transcript.steps import StepRecorder
+from rejoin.transcript.steps import Step, StepInput, StepRecorder
 
 if TYPE_CHECKING:
     from rejoin.proxy.relay import Relay
 
 _WITH_CONFIGS: Final = frozenset({33, 44})
 """AlterConfigs and IncrementalAlterConfigs: a config of a broker may be a password."""
+_EXCHANGE_BYTES: Final = 512
+"""Memory that a request takes beside its body, about."""
+_LEARNED_FROM: Final = frozenset({METADATA.key, JOIN_GROUP.key})
+"""APIs whose answers are decoded at once: rules and waits need the names of topics and the generations of groups."""
+_PARKED: Final = frozenset({JOIN_GROUP.key, SYNC_GROUP.key})
+_NONE: Final[dict[ProxiedRequest, AwaitedExchange]] = {}
 _MOST_NAMES: Final = 100_000
 """Topics and groups that are remembered."""
+
+
+class ClientReply(PendingReply):
+    """The token of a client's request."""
+
+    is_of_client = True
+
+
+class EncodedRequest:
+    """A client's request as bytes."""
+
+    __slots__ = ("client_host", "exchange", "token")
+
+    def __init__(self, exchange: ProxiedRequest, relay: Relay) -> None:
+        self.exchange = exchange
+        self.client_host = relay.client_host
+        self.token = ClientReply()
+
+    def decode(self) -> tuple[StepInput, list[Effect]]:
+        """The request, if it can be read."""
+        exchange = self.exchange
+        codec = exchange.plan.codec
+        assert codec is not None, "only known forms are recorded"
+        try:
+            request: Any = codec.read_request(exchange.request, 0)
+        except SchemaError:
+            return Elapsed(), []
+        return Received(self.token, request, _context(self.client_host, exchange)), []
+
+
+class EncodedAnswer:
+    """An answer that its client got, as bytes."""
+
+    __slots__ = ("answer", "codec", "token")
+
+    def __init__(self, token: ClientReply, codec: Codec, answer: bytes) -> None:
+        self.token = token
+        self.codec = codec
+        self.answer = answer
+
+    def decode(self) -> tuple[StepInput, list[Effect]]:
+        """The answer, if it can be read."""
+        try:
+            _, response = self.codec.read_response_frame(self.answer)
+        except SchemaError:
+            return Elapsed(), []
+        return Elapsed(), [Reply(self.token, _without_records(response))]
 
 
 class AwaitedExchange(NamedTuple):
     """A request that waits for its answer."""
 
-    token: PendingReply
-    request: Request
-    context: Context
+    token: ClientReply
+    step: Step
 
 
 class ExchangeRecorder:
@@ -57,38 +111,34 @@ class ExchangeRecorder:
 
     def arrived(self, relay: Relay, exchange: ProxiedRequest) -> None:
         """Record a request. One that passes in pieces is recorded with its answer."""
-        codec = exchange.plan.codec
-        if codec is None or not exchange.plan.is_kept or exchange.plan.key not in self.watched:
+        plan = exchange.plan
+        if not plan.is_kept or plan.key not in self.watched:
             return
-        try:
-            request: Any = codec.read_request(exchange.request, 0)
-        except SchemaError:
-            return
-        token = PendingReply()
-        token.is_of_client = True
-        context = context_of(relay, exchange)
-        self._waiting.setdefault(relay, {})[exchange] = AwaitedExchange(token, request, context)
-        self.recorder.add(round(exchange.arrived_ms), Received(token, request, context), [])
+        encoded = EncodedRequest(exchange, relay)
+        size = _EXCHANGE_BYTES + len(exchange.request)
+        step = self.recorder.add_encoded(round(exchange.arrived_ms), encoded, size)
+        waiting = self._waiting.get(relay)
+        if waiting is None:
+            waiting = self._waiting[relay] = {}
+        waiting[exchange] = AwaitedExchange(encoded.token, step)
 
     def exchanged(self, relay: Relay, exchange: ProxiedRequest) -> None:
         """Record the answer that is with the client."""
-        waiting = self._waiting.get(relay, {})
-        codec = exchange.plan.codec
+        waiting = self._waiting.get(relay, _NONE)
         if exchange not in waiting and exchange.is_forwarded and exchange.request:
             self.arrived(relay, exchange)
-            waiting = self._waiting.get(relay, {})
-        recorded = waiting.pop(exchange, None)
-        if recorded is None or codec is None or not exchange.answer:
+            waiting = self._waiting.get(relay, _NONE)
+        awaited = waiting.pop(exchange, None)
+        plan = exchange.plan
+        if awaited is None or plan.codec is None or not exchange.answer:
             return
-        try:
-            _, response = codec.read_response_frame(exchange.answer)
-        except SchemaError:
-            return
-        self._answered(recorded, response, exchange.answered_ms)
-
-    def _answered(self, recorded: AwaitedExchange, response: Response, at_ms: float) -> None:
-        self._learn(recorded.request, response)
-        self.recorder.add(round(at_ms), Elapsed(), [Reply(recorded.token, _without_records(response))])
+        encoded = EncodedAnswer(awaited.token, plan.codec, exchange.answer)
+        step = self.recorder.add_encoded(round(exchange.answered_ms), encoded, len(exchange.answer))
+        if plan.key in _LEARNED_FROM:
+            self._learn(awaited.step, step)
+        elif exchange.fault is not None:
+            # An answer that a rule has held is whole, with its records, which are not kept.
+            self.recorder.decode(step)
 
     def intercepted(
         self,
@@ -102,13 +152,15 @@ class ExchangeRecorder:
         of_broker: Response | None = None,
     ) -> None:
         """Record that a fault has answered, changed, cut or lost. ``of_broker`` is the broker's own answer."""
-        recorded = self._waiting.get(relay, {}).pop(exchange, None)
-        if recorded is None:
+        awaited = self._waiting.get(relay, _NONE).pop(exchange, None)
+        asked = None if awaited is None else self._request(awaited.step)
+        if asked is None:
             return
         if of_broker is not None:
-            self._answered(recorded, of_broker, at_ms)
+            self._learn_of(asked.request, of_broker)
+            self.recorder.add(round(at_ms), Elapsed(), [Reply(asked.token, _without_records(of_broker))])
         shown = None if response is None else _without_records(response)
-        what = interception(fault, recorded.request, recorded.context, shown, of_some=of_some)
+        what = interception(fault, asked.request, asked.context, shown, of_some=of_some)
         self.recorder.add(round(at_ms), what, [])
 
     def connection_ended(self, relay: Relay) -> None:
@@ -117,14 +169,27 @@ class ExchangeRecorder:
 
     def parked(self, group_id: str) -> list[Request]:
         """JoinGroups and SyncGroups of a group that wait for their answers."""
-        return [
-            each.request
+        requests = [
+            asked.request
             for waiting in self._waiting.values()
-            for each in waiting.values()
-            if isinstance(each.request, (JoinGroupRequest, SyncGroupRequest)) and each.request.group_id == group_id
+            for exchange, each in waiting.items()
+            if exchange.plan.key in _PARKED and (asked := self._request(each.step)) is not None
         ]
+        return [each for each in requests if getattr(each, "group_id", None) == group_id]
 
-    def _learn(self, request: Request, response: Response) -> None:
+    def _request(self, step: Step) -> Received | None:
+        """The request that a step has recorded, if it can be read."""
+        self.recorder.decode(step)
+        return step.what if isinstance(step.what, Received) else None
+
+    def _learn(self, asked: Step, answered: Step) -> None:
+        request = self._request(asked)
+        self.recorder.decode(answered)
+        for effect in answered.effects:
+            if request is not None and isinstance(effect, Reply):
+                self._learn_of(request.request, effect.response)
+
+    def _learn_of(self, request: Request, response: Response) -> None:
         if isinstance(response, MetadataResponse):
             for topic in response.topics:
                 if topic.name and len(self.topic_names) < _MOST_NAMES:
@@ -153,4 +218,8 @@ def _without_records(response: Response) -> Response:
 
 def context_of(relay: Relay, exchange: ProxiedRequest) -> Context:
     """Who asks, and in which version."""
-    return Context(exchange.plan.version, exchange.client_id, f"/{relay.client_host}", listener=PLAINTEXT)
+    return _context(relay.client_host, exchange)
+
+
+def _context(client_host: str, exchange: ProxiedRequest) -> Context:
+    return Context(exchange.plan.version, exchange.client_id, f"/{client_host}", listener=PLAINTEXT)

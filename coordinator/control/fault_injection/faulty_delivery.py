@@ -125,7 +125,7 @@ def _with_old_assignment(request: SyncGroupRequest, response: Response, recorder
     """Assignment of the member in the previous generation, if it was in that."""
     before = [
         sent.response
-        for sent in sent_requests(recorder.since(recorder.first), RequestsQuery(api="SyncGroup"))
+        for sent in sent_requests(recorder.all(), RequestsQuery(api="SyncGroup"))
         if isinstance(sent.request, SyncGroupRequest)
         and (sent.request.group_id, sent.request.member_id) == (request.group_id, request.member_id)
         and sent.request.generation_id < request.generation_id

@@ -1,0 +1,1 @@
+"""Prices of what passes a proxy: calls, and memory of what is recorded."""
