@@ -393,6 +393,12 @@ releases: setup
 releases-page: setup
 	$(RUN) -m conformance.releases --page
 
+# Explores each world of Rejoin for its share of MINUTES (default 60); prints states, depth, and what they reach of the
+# coordinator that the transcripts of the tests do not.
+.PHONY: explore-worlds
+explore-worlds: setup
+	$(RUN) -m tests.simulation.explore.hour $(MINUTES)
+
 # Walks the paths of free clients through Kafka's own group coordinator, in process, and compares every answer; it wants
 # Maven and a JDK. WORLDS='FILE.yaml' for other worlds than those of conformance/explored/worlds.
 .PHONY: explore-kafka
