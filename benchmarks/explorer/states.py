@@ -75,7 +75,7 @@ def main() -> None:
     printer().print(
         f"A state takes {each:.0f} bytes of the table, and 13 more for liveness (1 and, at 1.5 edges a state, 12). Two "
         f"depths, of which {LIVE} states are runs and {KEPT:,} are snapshots, take at most {depths / 1e9:.1f} GB. "
-        f"Ten million states: {total / 1e9:.1f} GB."
+        f"Ten million states, while they are met: {total / 1e9:.1f} GB."
     )
 
 
