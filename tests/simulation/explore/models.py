@@ -237,3 +237,61 @@ class ClassicGroup(Model):
         pending = [at - self.now for at in self.pending.values()]
         leader = order.index(self.leader) if self.leader in order else -1
         return repr((self.seen(), self.is_first, shifted, timers, ids, known, unsynced, pending, leader))
+
+
+@dataclass
+class Offsets(Model):
+    """A group without members, in which both clients commit one partition's offset and fetch it."""
+
+    generation: int = -1
+    committed: int | None = None
+
+    def steps(self) -> list[str]:
+        return [f"free-{number}: {letter}" for number in (0, 1) for letter in ("commit from outside", "fetch")]
+
+    def take(self, label: str) -> None:
+        if label.endswith("outside"):
+            self.committed = int(label[5])
+
+    def seen(self) -> Seen:
+        return (self.committed,)
+
+    def key(self) -> object:
+        return self.committed
+
+
+@dataclass
+class ConsumerGroup(Model):
+    """A consumer group whose members join and leave. Their sessions begin at one instant, and end together."""
+
+    epoch: int = 0
+    members: dict[int, int] = field(default_factory=dict)
+    """By client: the epoch of its member."""
+    exists: bool = False
+
+    def steps(self) -> list[str]:
+        letters = ("beat 0", "beat -1")
+        found = [f"free-{number}: {letter}" for number in (0, 1) for letter in letters]
+        return found + (["time"] if self.members else [])
+
+    def take(self, label: str) -> None:
+        if label == "time":
+            self.epoch += len(self.members)
+            self.members.clear()
+            return
+        number = int(label[5])
+        if label.endswith("beat 0"):
+            if number not in self.members:
+                # The first epoch of a group is 2: one is used up by its making.
+                self.epoch = self.epoch + 1 if self.exists else 2
+                self.exists = True
+            self.members[number] = self.epoch
+        elif number in self.members:
+            del self.members[number]
+            self.epoch += 1
+
+    def seen(self) -> Seen:
+        return self.epoch, *sorted(self.members.items())
+
+    def key(self) -> object:
+        return self.seen()

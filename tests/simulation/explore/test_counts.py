@@ -11,7 +11,7 @@ from rejoin.simulation.explore.form import FAR
 from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.explore.world import world_from
 from rejoin.simulation.network import Exchange
-from tests.simulation.explore.models import ClassicGroup, Model, Seen
+from tests.simulation.explore.models import ClassicGroup, ConsumerGroup, Model, Offsets, Seen
 
 Edges = set[tuple[Seen, str, Seen]]
 CLASSIC = """
@@ -19,6 +19,12 @@ topics: {t: {partitions: 2}}
 groups: {g: {topics: [t], consumers: 0, session_timeout: 10s, max_poll_interval: 30s}}
 coordinator: {settings: {group.initial.rebalance.delay.ms: 0}}
 explore: {faults: 0, free: {group: g, clients: 2, letters: LETTERS}}
+"""
+CONSUMER = """
+topics: {t: {partitions: 1}}
+groups: {g: {topics: [t], consumers: 0, protocol: consumer, settings: {consumer.session.timeout.ms: 45000}}}
+coordinator: {settings: {group.consumer.assignment.interval.ms: 0}}
+explore: {faults: 0, free: {group: g, clients: 2, letters: ["beat 0", "beat -1"]}}
 """
 STATES = {"PreparingRebalance": "Preparing", "CompletingRebalance": "Completing"}
 
@@ -100,3 +106,26 @@ def test_a_classic_group_has_the_states_of_its_model(letters: tuple[str, ...], d
     ours, models = explored(run, depth, seen_classic), modelled(ClassicGroup(letters), depth)
     assert not ours ^ models
     assert len(ours) > 50
+
+
+def seen_consumer(run: ExploredRun) -> Seen:
+    group = run.simulation.cluster.nodes[0].consumer_group("g")
+    if group is None:
+        return (0,)
+    return group.epoch, *sorted((int(each.client_id[-1]), each.epoch) for each in group.members.values())
+
+
+def seen_offset(run: ExploredRun) -> Seen:
+    log = run.simulation.disk.log(run.simulation.cluster.partition_of("g"))
+    return (next((offsets[-1] for key, offsets in log.newest.items() if key[0] == "g"), None),)
+
+
+def test_a_consumer_group_has_the_states_of_its_model() -> None:
+    ours = explored(ExploredRun(world_from(CONSUMER)), 5, seen_consumer)
+    assert not ours ^ modelled(ConsumerGroup(), 5)
+
+
+def test_offsets_have_the_states_of_their_model() -> None:
+    letters = ["commit from outside", "fetch"]
+    ours = explored(ExploredRun(world_from(CLASSIC.replace("LETTERS", str(letters)))), 4, seen_offset)
+    assert not ours ^ modelled(Offsets(), 4)
