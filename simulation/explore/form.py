@@ -31,7 +31,7 @@ Write: TypeAlias = Callable[[Any, "Writing"], None]
 
 END: Final[Millis] = BEGIN + 10**10
 FAR: Final[Millis] = 8 * 3_600_000
-"""What is due later than this is due never."""
+"""Deadlines later than this count as never."""
 
 SETTINGS: Final = ("Settings", "ConsumerConfig", "ProducerConfig", "ShareConsumerConfig")
 """Classes of settings of processes."""
@@ -53,7 +53,7 @@ class Writing:
     def __init__(self, now: Millis, known: dict[int, str]) -> None:
         self.now = now
         self.known: dict[int, Any] = dict(known)
-        """What is written by name or number: by identity of the object."""
+        """Names or numbers of objects, by identity."""
         self.kept: list[Any] = []
         """Objects that were met: while they are kept no other has their identity."""
         self.out: list[Any] = []

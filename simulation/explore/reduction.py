@@ -72,7 +72,7 @@ class Sleepers:
 
 
 def sleep_after(taken: Choice, quiet: Iterable[Choice]) -> Sleep:
-    """What sleeps after a step that made no id: of the steps that were taken before it, and sleep or made no id."""
+    """Steps that sleep after one that made no id: of ``quiet`` steps, which sleep already or made none either."""
     return frozenset(each for each in quiet if _are_independent(taken, each))
 
 

@@ -113,7 +113,7 @@ class ExploredRun:
             yield from self.choosing.free.parts()
 
     def _travelling(self) -> Iterator[Any]:
-        """What waits for its turn, and the connections that it takes."""
+        """Calls that wait for their turn, and the connections in use."""
         lanes, network = self.world.lanes, self.simulation.network
         for lane in sorted(lanes):
             yield lane
