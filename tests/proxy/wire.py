@@ -41,6 +41,8 @@ class ScriptedBroker:
     answers: dict[str, Any] = field(default_factory=dict)
     seen: list[SeenRequest] = field(default_factory=list)
     raw: list[bytes] = field(default_factory=list)
+    askers: list[asyncio.StreamWriter] = field(default_factory=list)
+    """By frame: the connection that it came by. The proxy has one of its own."""
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
     on_raw: Callable[[bytes], bytes | None] | None = None
     port: int = 0
@@ -71,6 +73,7 @@ class ScriptedBroker:
             while True:
                 frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
                 self.raw.append(frame)
+                self.askers.append(writer)
                 async with self.came:
                     self.came.notify_all()
                 answer = self.on_raw(frame) if self.on_raw is not None else None

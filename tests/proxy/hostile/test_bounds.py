@@ -151,7 +151,7 @@ async def test_memory_a_full_disk_and_the_end_of_a_proxy(tmp_path: Path) -> None
                 except ConnectionError:
                     break
         answer = codec(12, 4).response_frame(int.from_bytes(broker.raw[-1][4:8], "big"), HeartbeatResponse())
-        broker.writers[0].write(answer)
+        broker.askers[-1].write(answer)
         assert await first.receive() == HeartbeatResponse()
         assert await first.at_end() == b""
         await first.close()
