@@ -383,6 +383,11 @@ client-mutations: setup
 proxied-kafka: setup
 	$(RUN) -m conformance.proxied.releases --conform
 
+# Explores worlds with one rule of a core broken at a time; prints the table of docs/explore.md. BROKEN='NAME NAME' for some.
+.PHONY: explore-mutations
+explore-mutations: setup
+	$(RUN) -m tests.simulation.explore.hunting $(BROKEN)
+
 # Plays the scripts on the newest patch of Kafka 3.9 to 4.3, and on 4.4 as a control; records what differs in
 # conform/recordings/releases, and writes docs/releases.md. It wants Maven and Java. RELEASES='4.1.2' plays some again.
 .PHONY: releases releases-page

@@ -96,7 +96,7 @@ class Actor:
         """Postpone a call to the end of this actor's pause. Returns false if it is not paused."""
         if self.paused_until <= self.world.now:
             return False
-        self.world.at(self.paused_until, lane, act, argument)
+        self.world.postpone(self, lane, act, argument)
         return True
 
     def emit(self, event: Event) -> None:
@@ -213,6 +213,10 @@ class World:
         """The number of the next actor."""
         self._actors += 1
         return self._actors
+
+    def postpone(self, actor: Actor, lane: Lane, act: Act, argument: Any) -> None:
+        """Queue a call for the end of an actor's pause."""
+        self.at(actor.paused_until, lane, act, argument)
 
     def at(self, when: Millis, lane: Lane, act: Act, argument: Any = None) -> None:
         """Schedule a call. One that is overdue runs at this instant."""

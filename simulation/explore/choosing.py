@@ -14,6 +14,7 @@ from rejoin.simulation.explore.world import exploring_of
 from rejoin.simulation.kernel import Lane, Millis, Order, order_of
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.scenario.protocols import protocols_of
 
 if TYPE_CHECKING:
     from rejoin.simulation.simulation import Simulation
@@ -84,6 +85,10 @@ class Choosing:
         self.free = None if self.explore.free is None else FreeClients(self.explore.free, simulation)
         simulation.network.times_out = False
         simulation.cluster.changes_nodes = False
+        # The simulation does not know the events, which may bring members of another protocol.
+        simulation.cluster.same_topic_ids |= any(
+            protocols_of(scenario, group_id).keys() - {"classic"} for group_id in scenario.groups
+        )
         if not self.explore.appends:
             simulation.disk.draw = None
 

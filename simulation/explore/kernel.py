@@ -99,6 +99,10 @@ class ChoosingWorld(World):
     def at(self, when: Millis, lane: Lane, act: Act, argument: Any = None) -> None:
         self.lanes.setdefault(lane, deque()).append(ScheduledCall(max(when, self.now), act, argument))
 
+    def postpone(self, actor: Actor, lane: Lane, act: Act, argument: Any) -> None:
+        """Keep a call in a lane that is no message's, or it would come up again at once."""
+        self.at(actor.paused_until, actor.lane(Order.CONTROL), act, argument)
+
     def __len__(self) -> int:
         return sum(len(entries) for entries in self.lanes.values())
 

@@ -55,7 +55,7 @@ def transcript_along(scenario: Scenario, path: Path) -> str:
     world = simulation.world
     assert isinstance(world, FollowingWorld), "a scenario with a path has such a kernel"
     recorders = [GroupTranscript(simulation, group_id) for group_id in scenario.groups]
-    CheckedSimulation(simulation, every_ms=None)
+    CheckedSimulation(simulation, every_ms=None, scenario=scenario)
     violation: Violation | None = None
     simulation.begin()
     try:

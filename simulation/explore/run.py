@@ -26,7 +26,7 @@ class ExploredRun:
         if watch is not None:
             watch(self.simulation)
         self.choosing = Choosing(scenario, self.simulation, self.world)
-        self.checked = CheckedSimulation(self.simulation, every_ms=None)
+        self.checked = CheckedSimulation(self.simulation, every_ms=None, scenario=scenario)
         self.simulation.begin()
         after = exploring_of(scenario).after
         if after:

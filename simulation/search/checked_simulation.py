@@ -12,6 +12,7 @@ from rejoin.journal.events.client import PartitionsAssigned
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.node import NodeActor, Watcher
 from rejoin.simulation.kernel import Actor, Millis
+from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.protocols import protocols_of
 from rejoin.simulation.scenario.share_groups import share_groups
 from rejoin.simulation.search import checks
@@ -30,18 +31,25 @@ LONGEST_FAULT_MS: Final[Millis] = 8_000
 class CheckedSimulation(Watcher):
     """Checks every step of every node, and the whole simulation at intervals; raises :class:`Violation`.
 
-    Without ``every_ms`` the whole is checked when ``check_now`` is called.
+    Without ``every_ms`` the whole is checked when ``check_now`` is called. ``scenario`` is given where the simulation
+    plays it without its events, which may change a group's protocol.
     """
 
     def __init__(
-        self, simulation: Simulation, every_ms: Millis | None = 1_000, application: FreeApplication | None = None
+        self,
+        simulation: Simulation,
+        every_ms: Millis | None = 1_000,
+        application: FreeApplication | None = None,
+        *,
+        scenario: Scenario | None = None,
     ) -> None:
         self.simulation = simulation
         self.observed = Observations(simulation)
         if simulation.scenario.transactional_ids():
             self.observed.transactions = ObservedTransactions(simulation)
         self.checks = checks.CLASSIC
-        if any("consumer" in protocols_of(simulation.scenario, each) for each in simulation.scenario.groups):
+        scenario = scenario or simulation.scenario
+        if any("consumer" in protocols_of(scenario, each) for each in scenario.groups):
             self.observed.consumer_groups = ObservedConsumerGroups(simulation)
             self.checks = checks.MIGRATING
         if share_groups(simulation.scenario):
