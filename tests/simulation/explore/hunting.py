@@ -56,7 +56,7 @@ FIRST: Final = {
     "a_failed_append_counts_as_stored": COMMITS,
     "a_new_leader_of_the_log_serves_before_it_has_read": COMMITS,
     "sessions_end_a_moment_early": STABLE,
-    "sessions_end_two_moments_late": STABLE,
+    "sessions_end_a_second_late": STABLE,
     "heartbeats_of_any_generation_are_fine": PAUSED,
     "a_heartbeat_restarts_no_session": STABLE,
     "heartbeats_do_not_announce_a_rebalance": STABLE,
