@@ -72,6 +72,8 @@ FILES = {
     ),
     ("conform-client", "--junit"): ("conform-client --junit PATH -- true", "folder below apart"),
     ("conform-client", "--transcripts"): ("conform-client --transcripts PATH -- true", "file below"),
+    ("explore-client", "--order"): ("explore-client --order PATH -- true", "missing folder file"),
+    ("explore-client", "--into"): ("explore-client --into PATH -- true", "file below"),
     ("consume", "--journal"): ("consume --group g --topic t --journal PATH", "file below"),
     ("produce", "--file"): (f"produce --topic t --bootstrap-server {NOWHERE} --file PATH", "missing folder"),
     ("groups", "--command-config"): (

@@ -30,7 +30,7 @@ from rejoin.coordinator.testing.starting import running
 
 StartClient: TypeAlias = Callable[[Any], Awaitable[ClientProgram]]
 
-_SETTINGS: Final[dict[str, Any]] = {
+SETTINGS: Final[dict[str, Any]] = {
     "group.initial.rebalance.delay.ms": 0,
     "group.consumer.min.heartbeat.interval.ms": 500,
     "group.consumer.heartbeat.interval.ms": 500,
@@ -58,7 +58,7 @@ async def play(
 ) -> PlayedTrouble:
     """Start a broker and a client, make the trouble, and judge."""
     topics = {TOPIC: PARTITIONS, OUTPUT_TOPIC: 1}
-    async with running(topics=topics, settings=_SETTINGS, socket=has_socket, brokers=trouble.brokers) as coordinator:
+    async with running(topics=topics, settings=SETTINGS, socket=has_socket, brokers=trouble.brokers) as coordinator:
         # A transcript is of one broker.
         return await play_on(trouble, coordinator, start, limits, has_transcript=trouble.brokers == 1)
 

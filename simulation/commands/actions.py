@@ -16,6 +16,7 @@ from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
 from rejoin.output import print_text
 from rejoin.protocol.printable import printable, printable_lines
+from rejoin.seed_ranges import BadRange, parse_seeds
 from rejoin.simulation.kernel import Millis, SelectiveListener
 from rejoin.simulation.output import compare as comparing
 from rejoin.simulation.output.client_logs import LOGGED_EVENTS, ClientLogs, not_logged
@@ -26,7 +27,7 @@ from rejoin.simulation.run import play
 from rejoin.simulation.scenario.gallery import GALLERY, hint
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import BadScenario, NotAScenario, read_scenario, text_of
-from rejoin.simulation.search.search import BadRange, SearchReport, parse_seeds, search_seeds
+from rejoin.simulation.search.search import SearchReport, search_seeds
 
 if TYPE_CHECKING:
     from rejoin.simulation.web.journal import JournalRecording

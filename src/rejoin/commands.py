@@ -311,6 +311,22 @@ COMMANDS: Final = {
             **_STOPPED,
         },
     ),
+    "explore-client": Command(
+        "conform.commands.explore_client:run",
+        "Release the answers to a consumer in many orders, and look for records that are lost or doubled.",
+        "Explain",
+        (
+            "rejoin explore-client --seeds 0:20 -- python consumer.py",
+            "rejoin explore-client --seeds 7 --into out/orders -- ./consumer {BOOTSTRAP_SERVERS} {TOPIC} {GROUP_ID}",
+            "rejoin explore-client --order out/orders/seed-7.order -- python consumer.py",
+        ),
+        {
+            0: "no play failed",
+            1: "a record was lost or doubled, or the program ended",
+            2: "an option is wrong, or nothing could be played",
+            **_STOPPED,
+        },
+    ),
     "report": Command(
         "pipeline.commands.parser:report",
         "Explain rebalances from logs of consumers and brokers, and from journals.",

@@ -482,6 +482,12 @@ MAY_IMPORT = {
         *("protocol", "conform.clients", "client.admin", "client.core", "client.producer", "client.transports"),
         *("coordinator.control.sent_requests", "coordinator.core.views", "coordinator.testing"),
     ),
+    # It stands between the broker's answers and the client's connections.
+    "conform.exploring": (
+        *("protocol", "conform.clients", "conform.exploring", "coordinator.control.control"),
+        *("coordinator.core.inputs", "coordinator.pending_reply"),
+        *("coordinator.testing.coordinator", "coordinator.testing.results", "coordinator.testing.starting"),
+    ),
     "conform.recordings": ("conform.recordings",),
     "conform.reports": ("pages", "conform.comparison", "conform.reports"),
     "conform.records": ("protocol", "conform.records"),

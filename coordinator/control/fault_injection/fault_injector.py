@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from rejoin.coordinator.control.access.principals import GivenPrincipals
 from rejoin.coordinator.control.clocks import VirtualClock
@@ -19,6 +19,9 @@ from rejoin.coordinator.pending_reply import Delivery, NoReply, OnAnswer, Pendin
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.records.fetch import FetchRequest
 from rejoin.transcript.steps import StepRecorder
+
+AnswerGate: TypeAlias = Callable[[PendingReply, Request, Context], PendingReply]
+"""Takes a reply that is pending, and returns one that comes when the gate lets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,15 @@ class FaultInjector:
         self.ended_latencies: list[LatencyEnd] = []
         """Latencies that ended since they were last looked at and cleared."""
 
+        self.answer_gate: AnswerGate | None = None
+        """Decides when each answer goes to its client, whatever the rules did to it."""
+
     def submit_to(self, runtime: RequestTarget, request: Request, context: Context) -> PendingReply:
         """Hand in a request at a broker, unless a rule says otherwise."""
+        pending = self._submit_by_rules(runtime, request, context)
+        return pending if self.answer_gate is None else self.answer_gate(pending, request, context)
+
+    def _submit_by_rules(self, runtime: RequestTarget, request: Request, context: Context) -> PendingReply:
         self._clock.catch_up()
         context = self._principals.applied(context)
         match = self._faults.match(request, context, runtime.broker.node_id, runtime.node.topic_named)

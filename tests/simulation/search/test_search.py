@@ -9,12 +9,13 @@ import pytest
 import yaml
 
 from rejoin.coordinator.leadership.leases import Leases
+from rejoin.seed_ranges import BadRange, parse_seeds
 from rejoin.simulation.actors.leased_cluster import LeasedCluster
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import scenario_from
 from rejoin.simulation.search.checks import AT_THE_END, EACH_STEP, NOW_AND_THEN, ON_ASSIGNMENT
 from rejoin.simulation.search.schedules import SCHEDULES, random_scenario
-from rejoin.simulation.search.search import BadRange, FailingSeed, explain, parse_seeds, play_checked, search_seeds
+from rejoin.simulation.search.search import FailingSeed, explain, play_checked, search_seeds
 from rejoin.simulation.simulation import Simulation
 from rejoin.transcript.player import play
 from rejoin.transcript.session import NodeFailed

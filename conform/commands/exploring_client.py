@@ -1,0 +1,144 @@
+"""One run of ``rejoin explore-client``: plays the seeds or the order, shrinks what fails, prints, writes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rejoin.client.commands.setting_options import WrongOption
+from rejoin.conform.clients.program import ClientProcess, NotStarted
+from rejoin.conform.clients.stage import TimeLimits
+from rejoin.conform.exploring.orders import Act, Chooser, ListedChooser, SeededChooser, WrongOrder, read_order, shrunk
+from rejoin.conform.exploring.play import PlayedOrder, play
+from rejoin.coordinator.testing.coordinator import GroupCoordinator
+from rejoin.error_lines import refuse
+from rejoin.files import read_text
+from rejoin.output import print_text
+from rejoin.posix import PosixNeeded, stop_signals
+from rejoin.seed_ranges import BadRange, parse_seeds
+
+PASSED, FAILED, NOT_PLAYED, STOPPED = 0, 1, 2, 130
+MOST_STEPS: Final = 10_000
+LONGEST_TIMEOUT: Final = 600.0
+AGAIN: Final = 3
+"""How often a shrunk order is played again, to say how often it fails."""
+
+
+@dataclass(frozen=True)
+class WantedPlays:
+    """The options of the command."""
+
+    command: tuple[str, ...]
+    seeds: str = "0:10"
+    steps: int = 80
+    order: Path | None = None
+    shrink: int = 20
+    timeout: float = 30.0
+    into: Path | None = None
+
+
+def main(wanted: WantedPlays) -> int:
+    """Run; the exit code."""
+    try:
+        choosers = _choosers(wanted)
+        if not wanted.command:
+            raise WrongOption("expected a command after --, with its arguments: rejoin explore-client -- COMMAND")
+        if os.name == "nt":
+            raise PosixNeeded("rejoin explore-client")
+        if wanted.into is not None:
+            try:
+                wanted.into.mkdir(parents=True, exist_ok=True)
+            except OSError as problem:
+                raise WrongOption(f"--into {wanted.into}: {problem.strerror}; expected a directory") from None
+        return asyncio.run(_run(wanted, choosers))
+    except (BadRange, NotStarted, WrongOption) as problem:
+        return refuse(problem)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return STOPPED
+
+
+def _choosers(wanted: WantedPlays) -> dict[str, Chooser]:
+    """What chooses in each play, by the name of the play. Raises WrongOption and BadRange."""
+    if not 0 < wanted.steps <= MOST_STEPS:
+        raise WrongOption(f"--steps {wanted.steps}: expected 1 to {MOST_STEPS}")
+    if wanted.shrink < 0:
+        raise WrongOption(f"--shrink {wanted.shrink}: expected 0 or more")
+    if not math.isfinite(wanted.timeout) or not 0 < wanted.timeout <= LONGEST_TIMEOUT:
+        raise WrongOption(f"--timeout {wanted.timeout:g}: expected up to {LONGEST_TIMEOUT:g} seconds, and more than 0")
+    if wanted.order is not None:
+        try:
+            return {"order": ListedChooser(read_order(read_text(wanted.order)))}
+        except OSError as problem:
+            raise WrongOption(f"--order {wanted.order}: {problem.strerror}; expected a file of choices") from None
+        except (UnicodeDecodeError, WrongOrder) as problem:
+            raise WrongOption(f"--order {wanted.order}: {problem}; expected one choice a line") from None
+    first, last = parse_seeds(wanted.seeds)
+    return {f"seed-{seed}": SeededChooser(seed, wanted.steps) for seed in range(first, last)}
+
+
+async def _run(wanted: WantedPlays, choosers: dict[str, Chooser]) -> int:
+    """Play, until SIGTERM or SIGINT comes: then the program is ended, too."""
+    playing = asyncio.ensure_future(_play_all(wanted, choosers))
+    with stop_signals(asyncio.get_running_loop(), playing.cancel):
+        return await playing
+
+
+async def _play_all(wanted: WantedPlays, choosers: dict[str, Chooser]) -> int:
+    failed = 0
+    for name, chooser in choosers.items():
+        played = await _play(wanted, chooser)
+        if not played.is_played:
+            print_text(f"{name}  not played  {played.problem}", flush=True)
+            return NOT_PLAYED
+        said = [played.problem] if played.problem else []
+        said += [f"choices that could not be made: {played.unmet}"] if played.unmet else []
+        print_text(f"{name}  {'failed' if played.problem else 'passed'}  {'; '.join(said)}".rstrip(), flush=True)
+        if played.problem:
+            failed += 1
+            await _explain(wanted, name, played)
+    print_text(f"\n{len(choosers)} played, {failed} failed")
+    return FAILED if failed else PASSED
+
+
+async def _play(wanted: WantedPlays, chooser: Chooser) -> PlayedOrder:
+    async def start(coordinator: GroupCoordinator) -> ClientProcess:
+        return await ClientProcess.start(wanted.command, coordinator.bootstrap_servers)
+
+    limits = TimeLimits(wanted.timeout, wanted.timeout, wanted.timeout)
+    return await play(chooser, start, limits)
+
+
+async def _explain(wanted: WantedPlays, name: str, played: PlayedOrder) -> None:
+    """Shrink a failing order, say how often it fails, print and write it."""
+    found: Sequence[str] = played.order
+    shown = played
+
+    async def fails(order: Sequence[str]) -> bool:
+        nonlocal shown
+        again = await _play(wanted, ListedChooser(order))
+        if again.problem and again.is_played:
+            shown = again
+            return True
+        return False
+
+    said = ""
+    if wanted.order is None and wanted.shrink:
+        found = await shrunk(found, fails, wanted.shrink)
+        times = sum([await fails(found) for _ in range(AGAIN)])
+        said = f"; it failed in {times} of {AGAIN} more plays"
+    changed = sum(each != Act.NATURAL for each in found)
+    head = f"order: {len(found)} choices, {changed} of them not natural{said}"
+    if wanted.order is None:
+        print_text("\n".join([f"  {head}", *(f"    {each}" for each in found)]), flush=True)
+    if wanted.into is not None:
+        text = "\n".join([f"# {shown.problem}", f"# {head}", *found, ""])
+        for path, content in ((f"{name}.order", text), (f"{name}.txt", shown.transcript)):
+            try:
+                (wanted.into / path).write_text(content)
+            except OSError as problem:
+                raise WrongOption(f"--into {wanted.into / path}: {problem.strerror}; expected a directory") from None

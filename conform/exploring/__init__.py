@@ -1,0 +1,1 @@
+"""Real clients with the order of their answers chosen: played, judged by their records, shrunk."""
