@@ -43,8 +43,9 @@ _LOOK_SECONDS: Final = 0.01
 _QUIET_LOOKS: Final = 3
 _LONGEST_QUIET_SECONDS: Final = 1.0
 _WAIT_SECONDS: Final = 0.15
-_MEET_SECONDS: Final = 1.0
+_MEET_SECONDS: Final = 0.4
 _LEAVE_SECONDS: Final = 10.0
+_LOST_SECONDS: Final = 2.0
 _AFTER_SECONDS: Final = 0.5
 """Time for records to come twice, and for lines of output to arrive."""
 
@@ -91,6 +92,7 @@ class _Run:
         self._written = 0
         self._done = dict.fromkeys(MOST, 0)
         self._time = time.monotonic()
+        self._lost_since: float | None = None
         self.order: list[str] = []
         self.unmet = 0
 
@@ -259,8 +261,17 @@ class _Run:
     # --- the records
 
     def _is_decided(self, life: ClientLife) -> bool:
-        """Whether every record was processed, or one never will be, since a later offset is committed."""
-        return not self._missing(life) or records.problem_of(life) is not None
+        """Whether every record was processed, or one is lost for good: a later offset is committed, for a while now.
+
+        A client may commit before the program has printed the record.
+        """
+        if not self._missing(life):
+            return True
+        if records.problem_of(life) is None:
+            self._lost_since = None
+            return False
+        self._lost_since = self._lost_since or time.monotonic()
+        return time.monotonic() - self._lost_since > _LOST_SECONDS
 
     def _missing(self, life: ClientLife) -> str:
         """Records that were never processed, though nothing was held any more, in words; empty where there are none."""
