@@ -67,7 +67,7 @@ class PathGraph:
         return sum(map(len, self.states))
 
     def paths(self) -> int:
-        """How many paths lead from the beginning to the last depth."""
+        """Count of the paths from the beginning to the last depth."""
         count = [0] * len(self.states)
         for number in reversed(range(len(self.states))):
             edges = self.states[number]
@@ -184,7 +184,7 @@ def _answer(after: _State, exchange: Exchange, *, is_fresh: bool) -> list[object
 
 
 def _kafka_may_not_answer(request: Request, response: Response) -> bool:
-    """Whether Kafka may leave this request without an answer: it was replaced, or its member was removed."""
+    """True where Kafka may leave this request without an answer: it was replaced, or its member was removed."""
     if not isinstance(request, (JoinGroupRequest, SyncGroupRequest)):
         return False
     return getattr(response, "error_code", ErrorCode.NONE) in _LEFT_WAITING
@@ -258,7 +258,7 @@ def _asked(run: ExploredRun, request: Request, version: int) -> Response:
 
 
 def _key(state: _State) -> tuple[object, ...]:
-    """What two states at one depth have in common that are one."""
+    """Equal for two states at one depth that count as one."""
     run, names = state.run, state.names
     free = free_of(run)
     group = run.simulation.cluster.nodes[0].group(free.free.group)

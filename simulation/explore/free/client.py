@@ -48,7 +48,7 @@ class FreeClient(NetworkClient):
         self.member_id: str = ""
         """The member id that it was given last."""
         self.instance_id: str | None = None
-        """That of its last join."""
+        """The instance id of its last join."""
         self.generation: int = -1
         self.members: tuple[tuple[str, bytes], ...] = ()
         """The group's members, with their metadata, if it was made leader last."""
@@ -103,7 +103,7 @@ class FreeClient(NetworkClient):
         """Nothing fails: there is no network."""
 
     def knowledge(self) -> tuple[object, ...]:
-        """All that later requests depend on."""
+        """Everything that later requests depend on."""
         return (
             *(self.member_id, self.instance_id, self.generation, self.members),
             *(self.epoch, self.assigned, self.last),

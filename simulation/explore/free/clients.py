@@ -66,6 +66,6 @@ class FreeClients:
         return known
 
     def parts(self) -> Iterator[Any]:
-        """What clients know."""
+        """The knowledge of each client."""
         for client in self.clients:
             yield client.knowledge()

@@ -30,7 +30,7 @@ class Model:
 
     @abstractmethod
     def seen(self) -> Seen:
-        """What an observer can compare."""
+        """The part that an observer can compare."""
 
     @abstractmethod
     def key(self) -> object:
@@ -55,7 +55,7 @@ class Member:
 
 @dataclass
 class Known:
-    """What a client knows."""
+    """A client's knowledge."""
 
     id: int = 0
     generation: int = -1
