@@ -340,7 +340,7 @@ public class Walk {
                     case "LeaveGroup" -> apply(shard.classicGroupLeave(
                         context, LeaveGroupRequestDataJsonConverter.read(json, version)), sent.future);
                     case "OffsetCommit" -> apply(shard.commitOffset(
-                        context, OffsetCommitRequestDataJsonConverter.read(json, version)), sent.future);
+                        context, withIds(OffsetCommitRequestDataJsonConverter.read(json, version))), sent.future);
                     case "ConsumerGroupHeartbeat" -> apply(shard.consumerGroupHeartbeat(
                         context, ConsumerGroupHeartbeatRequestDataJsonConverter.read(json, version)), sent.future);
                     case "OffsetFetch" -> sent.future.complete(new OffsetFetchResponseData().setGroups(List.of(
@@ -352,6 +352,13 @@ public class Walk {
                 if (!(problem instanceof ApiException)) problem.printStackTrace();
                 sent.future.complete(refused(edge.api, json, version, Errors.forException(problem)));
             }
+        }
+
+        /** As KafkaApis hands a commit on: with the id of each topic that it names. */
+        OffsetCommitRequestData withIds(OffsetCommitRequestData request) {
+            request.topics().forEach(topic ->
+                image.topicMetadata(topic.name()).ifPresent(known -> topic.setTopicId(known.id())));
+            return request;
         }
 
         Object refused(String api, JsonNode json, short version, Errors error) {
