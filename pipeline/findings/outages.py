@@ -11,6 +11,8 @@ from rejoin.pipeline.vocabulary import CLIENT_LOG, EXACT, REQUEST_LOG
 if TYPE_CHECKING:
     from rejoin.pipeline.findings.history import GroupHistory
 
+REQUEST_LOG_NAME: Final = "kafka-request"
+"""The node of a request log whose name and folder have no broker's id: the file's own name."""
 AT_ONCE_MS: Final = 10_000
 """Loads of a group that are closer together than this are one."""
 STARTS_MS: Final = 60_000
@@ -52,8 +54,9 @@ def outages_of(history: GroupHistory) -> list[Outage]:
         if found and load.at_ms - found[-1].to_ms <= AT_ONCE_MS:
             continue
         stop = _stop_before(history, load, found[-1].to_ms if found else 0)
-        # Consumers' logs do not say which broker it was.
-        node = None if load.source == CLIENT_LOG else load.node
+        # Consumers' logs do not say which broker it was, nor does the usual name of a request log.
+        is_named = load.source != CLIENT_LOG and (load.source, load.node) != (REQUEST_LOG, REQUEST_LOG_NAME)
+        node = load.node if is_named else None
         found.append(Outage(node, load.at_ms if stop is None else stop.at_ms, _serves_at(history, load), stop, load))
     return found
 

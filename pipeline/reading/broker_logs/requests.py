@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from rejoin.pipeline.reading.broker_logs.exchanges.beginnings import Beginnings
 from rejoin.pipeline.reading.broker_logs.exchanges.coordinators import absences, loads
 from rejoin.pipeline.reading.broker_logs.exchanges.epochs import HeartbeatHistory, ShareHistory
 from rejoin.pipeline.reading.broker_logs.exchanges.offsets import commit_events
@@ -44,11 +45,7 @@ from rejoin.pipeline.reading.broker_logs.processes import (
     last_answers,
     poll_timeouts,
 )
-from rejoin.pipeline.reading.broker_logs.reasons import UNKNOWN
-from rejoin.pipeline.reading.request_log import (
-    assignments,
-    leaving,
-)
+from rejoin.pipeline.reading.request_log import assignments
 
 CLASSIC: Final = "classic"
 """The protocol of a group whose members send JoinGroup."""
@@ -278,15 +275,21 @@ def events_of_requests(
     """The events of a group that is in no coordinator's log. ``away``: absences of its coordinator."""
     owners: PartitionOwners = {}
     before: GenerationExchanges | None = None
-    beginnings = _Beginnings(asked, away)
+    beginnings = Beginnings(asked, away)
     ids = _MemberIds(_handed_out(asked), former)
     for each in rounds:
         assert each.ended is not None, "a round has begun with an answer"
         ended = each.ended.exchange.answered_at_ms
+        empty = beginnings.emptied(before, each)
+        if before is not None and empty is not None:
+            yield from _emptied(empty, before, beginnings)
+            before = empty
         first = beginnings.of(each, before)
         state = STABLE if before is not None and before.assigned is not None else None
         if before is None:
             state = EMPTY if each.generation == 1 else None
+        elif empty is not None:
+            state = EMPTY
         group = {"group_id": each.ended.exchange.group_id}
         began = event_row(first.asked, "rebalance_started", INFERRED, first.at_ms) | group
         began |= {"generation": each.generation - 1, "group_type": CLASSIC}
@@ -313,6 +316,31 @@ def events_of_requests(
             yield from _static_restarts(each, [])
         rename_owners(owners, each)
         before = each
+    empty = beginnings.emptied(before, None)
+    if before is not None and empty is not None:
+        yield from _emptied(empty, before, beginnings)
+
+
+def _emptied(empty: GenerationExchanges, before: GenerationExchanges, beginnings: Beginnings) -> Iterator[EventRow]:
+    """The events of a rebalance by which all members went. ``empty``: the generation without members behind it."""
+    assert empty.ended is not None, "the last LeaveGroup ends it"
+    first = beginnings.of(empty, before)
+    state = STABLE if before.assigned is not None else None
+    group = {"group_id": empty.ended.exchange.group_id}
+    began = event_row(first.asked, "rebalance_started", INFERRED, first.at_ms) | group
+    began |= {"generation": before.generation, "group_type": CLASSIC, "initial": False} | first.cause
+    if state is not None:
+        began["previous_state"] = state
+    for event in _removals(empty, before, beginnings, began):
+        _put_in_place(event, began)
+        yield event
+    yield _moved(began, state, PREPARING)
+    yield began
+    ended = empty.ended.exchange.answered_at_ms
+    done = event_row(empty.ended, "group_emptied", INFERRED, ended) | group | {"generation": empty.generation}
+    done |= {name: began[name] for name in _CAUSE if name in began} | {"rebalance_ms": ended - first.at_ms}
+    yield _moved(done, PREPARING, EMPTY)
+    yield done
 
 
 def _moved(event: EventRow, before: str | None, state: str) -> EventRow:
@@ -322,7 +350,7 @@ def _moved(event: EventRow, before: str | None, state: str) -> EventRow:
 
 
 def _removals(
-    round_: GenerationExchanges, before: GenerationExchanges | None, beginnings: _Beginnings, began: EventRow
+    round_: GenerationExchanges, before: GenerationExchanges | None, beginnings: Beginnings, began: EventRow
 ) -> Iterator[EventRow]:
     assert round_.ended is not None, "a round has begun with an answer"
     if before is None:
@@ -379,121 +407,3 @@ def _stable(
 
 
 _CAUSE: Final = ("cause", "cause_member_id", "cause_group_instance_id", "client_reason")
-
-
-class _Beginning(NamedTuple):
-    at_ms: int
-    asked: SourcedExchange
-    cause: dict[str, Any]
-
-
-class _Beginnings:
-    """The request that began each rebalance, where requests show one: the first of the candidates."""
-
-    def __init__(self, asked: list[SourcedExchange], away: list[tuple[int, int]]) -> None:
-        self._away = away
-        self._asked = sorted(asked, key=lambda one: one.exchange.arrived_at_ms)
-        self.left: dict[str, _Beginning] = {}
-        for each in self._asked:
-            if each.exchange.api == "LEAVE_GROUP":
-                for member, instance, reason in leaving(each.exchange):
-                    cause = {
-                        "cause": "leave",
-                        "cause_member_id": member or None,
-                        "cause_group_instance_id": instance,
-                        "client_reason": reason,
-                    }
-                    columns = {name: value for name, value in cause.items() if value is not None}
-                    self.left[member] = _Beginning(each.exchange.answered_at_ms, each, columns)
-
-    def of(self, round_: GenerationExchanges, before: GenerationExchanges | None) -> _Beginning:
-        """The beginning of a generation's rebalance."""
-        assert round_.ended is not None, "a round has begun with an answer"
-        since = -1
-        if before is not None and before.ended is not None:
-            stable = before.assigned or before.ended
-            since = stable.exchange.answered_at_ms
-        until = round_.ended.exchange.answered_at_ms
-        found = [
-            each
-            for each in self._candidates(round_, before)
-            if since <= each.at_ms <= until and not (before is not None and _is_of(before, each))
-        ]
-        if found:
-            return min(found, key=lambda each: each.at_ms)
-        return _Beginning(round_.ended.exchange.arrived_at_ms, round_.ended, {"cause": UNKNOWN})
-
-    def _candidates(self, round_: GenerationExchanges, before: GenerationExchanges | None) -> Iterator[_Beginning]:
-        were = before.members_since if before is not None else []
-        known = set(were)
-        for member_id in were:
-            if member_id in self.left:
-                yield self.left[member_id]
-        for member_id, (member, asked) in round_.joins.items():
-            cause = "join-new" if member_id not in known else "rejoin-metadata"
-            if before is not None and member_id in known and member_id == before.leader:
-                cause = "rejoin-leader"
-            columns = {"cause": cause, "cause_member_id": member_id}
-            if member.group_instance_id is not None:
-                columns["cause_group_instance_id"] = member.group_instance_id
-            reason = asked.exchange.request.get("reason")
-            if reason:
-                columns["client_reason"] = reason
-            yield _Beginning(asked.exchange.arrived_at_ms, asked, columns)
-        gone = [each for each in were if each not in round_.members]
-        missed = next((each for each in gone if each not in self.left), None)
-        if missed is None:
-            return
-        ends = self.session_ends(missed)
-        for each in self._asked:
-            exchange = each.exchange
-            if exchange.error != "REBALANCE_IN_PROGRESS" or exchange.api not in ("HEARTBEAT", "OFFSET_COMMIT"):
-                continue
-            # A rebalance is in progress that no request began: a member's session ended, if it can have ended by then.
-            if ends is None or ends <= exchange.answered_at_ms:
-                at = self._expired_at(missed, ends, exchange.arrived_at_ms)
-                yield _Beginning(at, each, {"cause": "session-expiry", "cause_member_id": missed})
-
-    def session_ends(self, member_id: str) -> int | None:
-        """When a member's session ends at the earliest: its timeout after its last request, if both are known."""
-        last = timeout = None
-        for each in self._asked:
-            exchange = each.exchange
-            if exchange.member_id == member_id and exchange.error is None:
-                last = exchange.arrived_at_ms
-                if exchange.api == "JOIN_GROUP":
-                    # The session of a member that waits for its answer begins with that.
-                    last = exchange.answered_at_ms
-                    timeout = exchange.request.get("sessionTimeoutMs")
-        if last is None or not isinstance(timeout, int):
-            return None
-        # Without a coordinator no session ends; the one that loads the group begins them anew.
-        loaded = [load for stop, load in self._away if last <= stop and stop - last < timeout]
-        return max(last + timeout, *loaded) if loaded else last + timeout
-
-    def _expired_at(self, member_id: str, ends: int | None, seen_at: int) -> int:
-        """When a session ended that was over by ``seen_at``.
-
-        It had not ended while another member's heartbeat was answered without an error.
-        """
-        if ends is None:
-            return seen_at
-        latest = 0
-        for each in self._asked:
-            exchange = each.exchange
-            if exchange.answered_at_ms >= seen_at:
-                break
-            if exchange.api == "HEARTBEAT" and exchange.error is None and exchange.member_id != member_id:
-                latest = max(latest, exchange.answered_at_ms)
-        return min(max(ends, latest), seen_at)
-
-
-def _is_of(round_: GenerationExchanges, beginning: _Beginning) -> bool:
-    """Whether what might have begun the next rebalance was answered before this one was over, within the same ms."""
-    stable, asked = round_.assigned or round_.ended, beginning.asked
-    if stable is None or stable.file != asked.file:
-        return False
-    return (asked.exchange.answered_at_ms, asked.exchange.line) <= (
-        stable.exchange.answered_at_ms,
-        stable.exchange.line,
-    )

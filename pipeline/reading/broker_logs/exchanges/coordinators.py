@@ -53,8 +53,23 @@ def _after_refusals(ordered: Sequence[SourcedExchange]) -> Iterator[SourcedExcha
             and each.exchange.error not in NOT_THERE
             and each.exchange.api != "FIND_COORDINATOR"
         ]
-        if served:
+        if served and _was_there(ordered, last):
             yield min(served, key=lambda each: each.exchange.arrived_at_ms)
+
+
+def _was_there(ordered: Iterable[SourcedExchange], until_ms: int) -> bool:
+    """Whether a request up to an instant is of a group that there was: it was served, or is that of a member.
+
+    The first group of a cluster is refused as well, while the offsets topic is created.
+    """
+    for each in ordered:
+        exchange = each.exchange
+        if exchange.answered_at_ms > until_ms:
+            return False
+        is_served = exchange.api != "FIND_COORDINATOR" and exchange.error not in NOT_THERE
+        if is_served or (exchange.request.get("memberId") and exchange.request.get("memberEpoch") != 0):
+            return True
+    return False
 
 
 def _after_silence(ordered: Sequence[SourcedExchange]) -> Iterator[SourcedExchange]:

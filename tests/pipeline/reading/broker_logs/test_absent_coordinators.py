@@ -71,6 +71,15 @@ def test_two_absences_are_two() -> None:
     assert [row["at_ms"] for row in loads(asked)] == [60_999, 90_499]
 
 
+def test_the_first_group_of_a_cluster_is_not_loaded_again() -> None:
+    request = {"groupId": "g", "memberId": "", "protocols": []}
+    answer = {"errorCode": 0, "generationId": 1, "memberId": "a", "leader": "a", "members": []}
+    refused = {"errorCode": int(ErrorCode.COORDINATOR_NOT_AVAILABLE)}
+    asked = [exchange(1_000, "FIND_COORDINATOR", "a", "a", {"keyType": 0}, refused)]
+    asked += [exchange(2_000, "JOIN_GROUP", "a", "a", request, answer)]
+    assert loads(asked) == []
+
+
 def test_members_that_fall_silent_together_and_come_back_by_other_connections_had_no_coordinator() -> None:
     asked = [beat(1_000, "a", "a1"), beat(2_000, "b", "b1")]
     asked += [beat(60_000, "a", "a2", ErrorCode.UNKNOWN_MEMBER_ID), beat(75_000, "b", "b2")]
