@@ -34,6 +34,7 @@ class Relay:
         "login",
         "name",
         "pending",
+        "principal",
         "proxy",
         "route",
         "software",
@@ -50,6 +51,8 @@ class Relay:
         self.client_port = 0
         self.software = ""
         """The client's software with its version, once ApiVersions has said it."""
+        self.principal: str | None = None
+        """The user who logged in at the proxy; none where the proxy checks no login."""
         self.is_raw_login = False
         self.is_draining = False
         self.kept_bytes = 0

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from rejoin.journal.kafka_logs.request_lines import (
+    ANONYMOUS,
     UNKNOWN_SOFTWARE,
     LoggedHead,
     LoggedTimes,
@@ -153,7 +154,7 @@ class RequestWatch:
         line = request_line(
             self._last_ms,
             head,
-            RequestOrigin(connection_text(relay), software=software_of(relay)),
+            RequestOrigin(connection_text(relay), relay.principal or ANONYMOUS, software=software_of(relay)),
             LoggedTimes(took, 0.0, took),
             orjson.loads(request.to_json(head.version)),
             orjson.loads(response.to_json(head.version)),

@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a client that has not logged in."""
 UNKNOWN_SOFTWARE = ("unknown", "unknown")
 """The name and version of a client that has said neither."""
 
@@ -44,7 +46,7 @@ class RequestOrigin:
     """The connection that a request came by. ``connection`` has both ends, with the number of the connection."""
 
     connection: str
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS
     protocol: str = "PLAINTEXT"
     software: tuple[str, str] = UNKNOWN_SOFTWARE
 

@@ -106,6 +106,8 @@ class ClientLogin:
                 return False
             case Verdict.LOGGED_IN:
                 relay.login = None
+                assert authenticator.login is not None, "the login is complete"
+                relay.principal = authenticator.login.principal
                 self.end()
                 self._answer(step.answer)
             case Verdict.GOES_ON:

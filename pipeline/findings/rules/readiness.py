@@ -14,7 +14,12 @@ from rejoin.pipeline.findings.formatting import count, names, seconds, span
 from rejoin.pipeline.findings.history import GroupHistory
 from rejoin.pipeline.findings.observed_rows import COOPERATIVE, EAGER, MemberSession, all_exact
 
-MODERN: Final = {"apache-kafka-java": (4, 0), "librdkafka": (2, 12), "confluent-kafka-python": (2, 12)}
+MODERN: Final = {
+    "apache-kafka-java": (4, 0),
+    "librdkafka": (2, 12),
+    "confluent-kafka-python": (2, 12),
+    "rejoin": (1, 0),
+}
 """The first version of each client whose consumer protocol is for production."""
 SESSION_TIMEOUT_MS: Final = 45_000
 """Kafka's default, for session.timeout.ms and for group.consumer.session.timeout.ms."""

@@ -26,6 +26,7 @@ from rejoin.protocol.messages.cluster.sasl import (
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.proxy.listeners.client_login import ClientProtection
 from rejoin.proxy.service import Proxy
+from rejoin.proxy.watch import RequestWatch
 from tests.certificates import Authority, KeyPair
 from tests.proxy.wire import FrameClient, ScriptedBroker, Stand, proxied
 
@@ -135,13 +136,13 @@ def test_certificates_of_clients_on_both_sides(made: Made) -> None:
 
 
 @asynccontextmanager
-async def checking(**settings: Any) -> AsyncIterator[Stand]:
+async def checking(watch: RequestWatch | None = None, **settings: Any) -> AsyncIterator[Stand]:
     """A proxy that checks logins, before a broker that asks for none."""
     broker = ScriptedBroker({"Heartbeat": HeartbeatResponse(), "ApiVersions": ApiVersionsResponse()})
     given = {"emulator_users": "alice: alice-secret", "connection_failed_authentication_delay_ms": 0, **settings}
     clients = ClientProtection(Settings(**given))
     try:
-        async with proxied(broker, clients=clients) as stand:
+        async with proxied(broker, watch, clients=clients) as stand:
             yield stand
     finally:
         clients.close()
@@ -162,6 +163,16 @@ async def test_a_login_at_the_proxy_does_not_reach_the_cluster() -> None:
         assert (await log_in(client)).error_code is ErrorCode.NONE
         assert await client.ask(HEARTBEAT) == HeartbeatResponse()
         assert [type(each.request) for each in stand.broker.seen] == [ApiVersionsRequest, HeartbeatRequest]
+
+
+async def test_the_journal_names_the_user_who_logged_in_at_the_proxy() -> None:
+    lines: list[str] = []
+    async with checking(watch=RequestWatch(None, lines.append)) as stand:
+        client = await stand.client()
+        await log_in(client)
+        await client.ask(HEARTBEAT)
+    assert ['"principal":"User:alice"' in line for line in lines] == [True]
+    assert "alice-secret" not in lines[0]
 
 
 async def test_bare_tokens_are_checked_too() -> None:
