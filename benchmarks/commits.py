@@ -45,6 +45,7 @@ from rejoin.coordinator.storage.postgres.database import Database
 from rejoin.coordinator.storage.postgres.log import PostgresLog
 from rejoin.coordinator.storage.sqlite.database import SqliteDatabase, connect
 from rejoin.coordinator.storage.sqlite.log import SqliteLog
+from rejoin.posix import calm_collector
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.offsets.offset_commit import (
     OffsetCommitRequest,
@@ -55,7 +56,6 @@ from rejoin.protocol.partitioner import partition_for
 from rejoin.protocol.records.consumer_offsets import OffsetCommitValue, offset_record, offsets_partition
 from rejoin.protocol.types import ZERO_UUID, TopicPartition
 from rejoin.protocol.unvalidated import unvalidated
-from rejoin.service_process import calm_collector
 from tests.postgres import running_server
 
 COMMITTERS: Final = 64

@@ -39,6 +39,7 @@ from rejoin.coordinator.storage.sqlite.check import rows
 from rejoin.coordinator.storage.sqlite.database import SqliteDatabase, connect
 from rejoin.coordinator.storage.sqlite.log import PIECE_RECORDS, SqliteLog
 from rejoin.coordinator.storage.sqlite.progress_file import DATABASE
+from rejoin.posix import calm_collector
 from rejoin.protocol.embedded.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from rejoin.protocol.records.consumer_offsets import (
     OFFSETS_TOPIC,
@@ -50,7 +51,6 @@ from rejoin.protocol.records.consumer_offsets import (
     offsets_partition,
 )
 from rejoin.protocol.types import TopicPartition
-from rejoin.service_process import calm_collector
 from tests.postgres import running_server
 
 GROUPS: Final = int(os.environ.get("REJOIN_LOAD_GROUPS", "10000"))

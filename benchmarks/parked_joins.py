@@ -23,7 +23,7 @@ from benchmarks.server_load import ServerProcess, http_post, loop_factory, on_la
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
-from rejoin.service_process import calm_collector
+from rejoin.posix import calm_collector
 
 SIZES: Final = (1_000, 2_000, 5_000, 10_000)
 _METADATA: Final = "AAEAAAABAAZvcmRlcnMAAAAAAAAAAA=="

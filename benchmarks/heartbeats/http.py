@@ -23,10 +23,10 @@ from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
+from rejoin.posix import calm_collector
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from rejoin.service_process import calm_collector
 
 ROUNDS: Final = 7
 SECONDS: Final = 1.0

@@ -30,7 +30,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
-from rejoin.service_process import calm_collector
+from rejoin.posix import calm_collector
 
 ROUNDS: Final = 7
 SECONDS: Final = 1.0

@@ -37,6 +37,7 @@ from rejoin.coordinator.config import Settings
 from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
+from rejoin.posix import calm_collector
 from rejoin.protocol.message import Request
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.messages.records.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -46,7 +47,6 @@ from rejoin.protocol.registry import CREATE_TOPICS, DELETE_TOPICS, FETCH, PRODUC
 from rejoin.protocol.wire.codec import codec_of
 from rejoin.protocol.wire.record_batch import BatchHeader, sealed
 from rejoin.protocol.wire.records import DefaultRecord, write_records
-from rejoin.service_process import calm_collector
 
 ROUNDS: Final = 5
 CONNECTIONS: Final = 4

@@ -15,9 +15,9 @@ from typing import Any, Final
 import google_crc32c
 
 from rejoin.coordinator.core.partitions.arena import Arena
+from rejoin.posix import calm_collector
 from rejoin.protocol.wire.record_batch import ATTRIBUTES_AT, HEADER_SIZE, MAGIC_AT, checksum, parse_header
 from rejoin.protocol.wire.record_scan import scan_records
-from rejoin.service_process import calm_collector
 
 _MOST_KEPT: Final = 2**28
 _CORRELATION_AT: Final = 8

@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from benchmarks.kafka.batches import framed
 from rejoin.coordinator.service import logs
+from rejoin.posix import calm_collector
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from rejoin.protocol.messages.records.fetch import (
@@ -34,7 +35,6 @@ from rejoin.proxy.control.running import controlled_proxy
 from rejoin.proxy.line_file import LineFile
 from rejoin.proxy.service import Proxy, ProxyOptions
 from rejoin.proxy.watch import RequestWatch
-from rejoin.service_process import calm_collector
 
 RECORD_BYTES: Final = 2**20
 """Bytes of the records of one Produce and of one Fetch."""

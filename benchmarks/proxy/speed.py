@@ -30,8 +30,7 @@ from benchmarks.kafka.connections import idle_bytes
 from benchmarks.proxy.load import Load
 from benchmarks.proxy.servers import answer_frames, request_frames, start_broker, start_copying, start_proxy
 from benchmarks.server_load import ServerProcess, hammered, loop_factory, on_last_core, served
-from rejoin.posix import allow_many_connections
-from rejoin.service_process import calm_collector
+from rejoin.posix import allow_many_connections, calm_collector
 
 ROUNDS: Final = 10
 """Rounds of each set-up."""

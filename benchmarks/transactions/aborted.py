@@ -23,6 +23,7 @@ from benchmarks.node_step import Replies, started
 from benchmarks.transactions.producers import START, TOPIC, batch
 from rejoin.coordinator.core.inputs import Context, Received
 from rejoin.coordinator.core.partitions.log import READ_COMMITTED, READ_UNCOMMITTED
+from rejoin.posix import calm_collector
 from rejoin.protocol.messages.records.fetch import FetchPartition, FetchRequest, FetchTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreateTopicsRequest
 from rejoin.protocol.records.batches import BatchEntry
@@ -33,7 +34,6 @@ from rejoin.protocol.wire.codec import codec_of
 from rejoin.protocol.wire.control_batches import marker_batch
 from rejoin.protocol.wire.record_batch import MAGIC_AT, parse_header
 from rejoin.protocol.wire.records import ControlRecordType, EndTransactionMarker
-from rejoin.service_process import calm_collector
 from rejoin.transcript.driver import NodeDriver
 
 ABORTED = 100_000

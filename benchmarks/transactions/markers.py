@@ -20,7 +20,7 @@ from benchmarks.server_load import loop_factory
 from benchmarks.transactions.producers import TransactionalProducer, make_topic
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
-from rejoin.service_process import calm_collector
+from rejoin.posix import calm_collector
 
 PARTITIONS: Final = (125, 250, 500, 1_000, 2_000)
 ROUNDS: Final = 7

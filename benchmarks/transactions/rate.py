@@ -42,7 +42,7 @@ from benchmarks.transactions.bare import bare_transactions
 from benchmarks.transactions.producers import TransactionalProducer, make_topic
 from rejoin.coordinator.service.app import App
 from rejoin.coordinator.service.options import Options
-from rejoin.service_process import calm_collector
+from rejoin.posix import calm_collector
 
 PRODUCERS: Final = 16
 WRITES: Final = 8

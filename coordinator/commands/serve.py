@@ -27,10 +27,9 @@ from rejoin.coordinator.service.security.control_token import token_from
 from rejoin.coordinator.storage.base import StoreProblem
 from rejoin.error_lines import refuse
 from rejoin.journal.segments import JournalError
-from rejoin.posix import allow_many_connections, fast_loop_factory, stop_signals
+from rejoin.posix import allow_many_connections, calm_collector, fast_loop_factory, stop_signals
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
 from rejoin.protocol.units import size_bytes
-from rejoin.service_process import calm_collector
 
 if TYPE_CHECKING:
     from rejoin.coordinator.commands.beside_node import BesideNode

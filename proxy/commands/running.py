@@ -20,14 +20,13 @@ from rejoin.coordinator.service import logs
 from rejoin.coordinator.service.security.control_token import check_token, token_from
 from rejoin.coordinator.service.security.loopback import is_loopback
 from rejoin.error_lines import refuse
-from rejoin.posix import allow_many_connections, fast_loop_factory, stop_signals
+from rejoin.posix import allow_many_connections, calm_collector, fast_loop_factory, stop_signals
 from rejoin.protocol.brokers.listener_address import HIGHEST_PORT, check_advertised_host
 from rejoin.protocol.brokers.releases import newest_versions
 from rejoin.proxy.line_file import LineFile
 from rejoin.proxy.listeners.client_login import ClientProtection
 from rejoin.proxy.service import Proxy, ProxyOptions
 from rejoin.proxy.watch import RequestWatch
-from rejoin.service_process import calm_collector
 
 REQUEST_LOG: Final = "kafka-request.log"
 """The file in the journal's folder."""

@@ -1,8 +1,9 @@
-"""Differences between POSIX and Windows: file locks, event loops and their signals."""
+"""A process that serves: differences between POSIX and Windows (file locks, event loops, signals), and its memory."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -63,3 +64,14 @@ def allow_many_connections() -> None:
         import structlog  # noqa: PLC0415
 
         structlog.get_logger("process").warning("few_open_files_allowed", limit=hard)
+
+
+def calm_collector() -> None:
+    """Run Python's cycle collector less often, and exempt all objects that exist now.
+
+    Only for a process that is nothing but a service. Ten thousand parked requests are half a million objects without a
+    cycle; scanning them repeatedly costs more than answering them.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)

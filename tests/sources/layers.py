@@ -392,9 +392,7 @@ MAY_IMPORT = {
             "coordinator.core",
             "client.core.group.describe",
             "client.core.inputs",
-            "simulation.laboratory",
-            "simulation.output",
-            "transcript.player",
+            *("simulation.laboratory", "simulation.output", "transcript.player"),
         ),
     ),
     "simulation.web": (
@@ -414,8 +412,7 @@ MAY_IMPORT = {
     ),
     # A check says the specification again: it knows states and events.
     "simulation.search.checks": (
-        "protocol",
-        *("journal.events", "client.core.consumer"),
+        *("protocol", "journal.events", "client.core.consumer"),
         *("coordinator.core.effects", "coordinator.core.snapshots", "coordinator.core.views", *GROUP_STATES),
         "simulation.actors",
         "simulation.kernel",
