@@ -63,7 +63,7 @@ def main(wanted: WantedPlays) -> int:
 
 
 def _choosers(wanted: WantedPlays) -> dict[str, Chooser]:
-    """What chooses in each play, by the name of the play. Raises WrongOption and BadRange."""
+    """Choosers by the name of the play. Raises WrongOption and BadRange."""
     if not 0 < wanted.steps <= MOST_STEPS:
         raise WrongOption(f"--steps {wanted.steps}: expected 1 to {MOST_STEPS}")
     if wanted.shrink < 0:

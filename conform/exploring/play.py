@@ -162,7 +162,7 @@ class _Run:
         return True
 
     async def _acts(self, life: ClientLife) -> list[Act]:
-        """What can be done beside releasing answers.
+        """Acts that are possible beside releasing answers.
 
         The second member joins a group in which the client is, and the client is removed from one in which it is alone:
         the second member would otherwise lead the group, and it assigns nothing.

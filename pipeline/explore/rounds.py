@@ -1,6 +1,6 @@
-"""An exploration on Spark, one round a depth: executors play paths, and states are told apart by their digests.
+"""An exploration on Spark, one round a depth: executors play paths, and digests distinguish states.
 
-What travels is a path and 128 bits for each step. The states that were seen lie in partitions by digest, which Spark
+A path and 128 bits travel for each step. The states that were seen lie in partitions by digest, which Spark
 spills to disk; an executor that is lost is computed again, since a path says all that its state needs. Of several paths
 to a state the first in order is kept, as one process does, so the counts are the same.
 """

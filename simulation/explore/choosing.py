@@ -29,12 +29,12 @@ NEVER_LOOKS: Final = {
 
 
 class Kind(IntEnum):
-    """What a choice does."""
+    """The kind of a choice, by its effect."""
 
     ARRIVE = 0
     """The first message of a lane arrives, or its first append ends."""
     FIRE = 1
-    """What is due in a lane happens; the clock goes on to it."""
+    """The call that is due in a lane is made; the clock goes on to its instant."""
     LOSE = 2
     """The first message of a lane is lost with its connection."""
     FAIL = 3

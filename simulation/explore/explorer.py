@@ -47,7 +47,7 @@ class Counterexample:
 
 @dataclass(slots=True)
 class Exploration:
-    """What came of an exploration. ``by_depth`` counts the states that were first met after so many choices."""
+    """The result of an exploration. ``by_depth`` counts the states that were first met after so many choices."""
 
     states: int = 0
     edges: int = 0

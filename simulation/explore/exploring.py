@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Exploring(Part):
-    """What is left open, beside the order of messages and of what is due at one instant. All faults are optional.
+    """Openness beside the order of messages and of calls that are due at one instant. All faults are optional.
 
     The events of the scenario may happen at any time from their ``at`` on, once each, or not at all. ``faults`` bounds
     how many of them and of the other faults one path may have.
@@ -46,7 +46,7 @@ class Exploring(Part):
 
 
 def exploring_mistakes(scenario: Scenario) -> Iterator[Mistake]:
-    """What keeps a scenario from being explored."""
+    """Mistakes that keep a scenario from being explored."""
     explore = scenario.explore
     if explore is None:
         return

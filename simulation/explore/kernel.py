@@ -1,6 +1,6 @@
-"""A kernel that leaves the order to whoever asks: in each instant, the steps that could come next.
+"""A kernel that leaves the order open: it offers the steps that could come next.
 
-What the ordinary kernel orders by time and lane is here a set of choices. Messages of one connection keep their order;
+Calls that the ordinary kernel orders by time and lane are choices here. Messages of one connection keep their order;
 which connection comes first is open. The clock stands still while messages travel, and goes on to the earliest timer;
 only a *slow* step lets a timer overtake messages. Some calls are no choices, since nothing else can see when they
 happen: the user's code of a process, and what the operator has scheduled for this instant. They run at once.
@@ -64,7 +64,7 @@ class ChoosingTimer(Timer):
         world.timers[lane] = self
 
     def due(self) -> Millis | None:
-        """When it is due, or none; not before the end of its actor's pause."""
+        """The instant at which it is due, or none; not before the end of its actor's pause."""
         deadline = self.deadline()
         return None if deadline is None else max(deadline, self.actor.paused_until)
 

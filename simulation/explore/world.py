@@ -14,7 +14,7 @@ WORLDS: Final = Path(__file__).parents[1] / "worlds"
 HORIZON: Final = "1h"
 """How long a world lasts that does not say it: only runs along a path end by it."""
 QUIET: Final = {"poll": "4d", "metadata_max_age": "4d", "fetch_max_wait": "4d", "commit": "none"}
-"""What a group of a world does not do unless the world says so: it would keep equal states apart."""
+"""Habits that a group of a world has only where the world says so: they would keep equal states apart."""
 
 
 def read_world(path: Path) -> Scenario:
@@ -42,5 +42,5 @@ def world_from(text: str, where: str = "") -> Scenario:
 
 
 def exploring_of(scenario: Scenario) -> Exploring:
-    """What a world leaves open."""
+    """The part of a world that says how much is open."""
     return scenario.explore or Exploring()

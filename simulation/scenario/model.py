@@ -165,7 +165,7 @@ class Scenario(Part):
     network: NetworkSpec = NetworkSpec()
     events: tuple[ScheduledAction, ...] = ()
     explore: Exploring | None = None
-    """What an exploration leaves open; none: the scenario has one order."""
+    """Openness for an exploration; none: the scenario has one order."""
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
