@@ -15,6 +15,9 @@ def run(
     order: Annotated[
         Path | None, Parameter(help="Play the choices in this file, and no seeds.", metavar="FILE")
     ] = None,
+    brokers: Annotated[
+        int, Parameter(help="Number of brokers; with several, leaders of partitions move.", metavar="N")
+    ] = 1,
     shrink: Annotated[
         int, Parameter(help="Most plays that make a failing order smaller; 0 for none.", metavar="PLAYS")
     ] = 20,
@@ -32,4 +35,4 @@ def run(
     """
     from rejoin.conform.commands.exploring_client import WantedPlays, main  # noqa: PLC0415 (help can do without)
 
-    return main(WantedPlays(command, seeds, steps, order, shrink, timeout, into))
+    return main(WantedPlays(command, seeds, steps, order, shrink, timeout, into, brokers))

@@ -24,6 +24,7 @@ from rejoin.seed_ranges import BadRange, parse_seeds
 
 PASSED, FAILED, NOT_PLAYED, STOPPED = 0, 1, 2, 130
 MOST_STEPS: Final = 10_000
+MOST_BROKERS: Final = 9
 LONGEST_TIMEOUT: Final = 600.0
 AGAIN: Final = 3
 """How often a shrunk order is played again, to say how often it fails."""
@@ -40,6 +41,7 @@ class WantedPlays:
     shrink: int = 20
     timeout: float = 30.0
     into: Path | None = None
+    brokers: int = 1
 
 
 def main(wanted: WantedPlays) -> int:
@@ -66,6 +68,8 @@ def _choosers(wanted: WantedPlays) -> dict[str, Chooser]:
     """Choosers by the name of the play. Raises WrongOption and BadRange."""
     if not 0 < wanted.steps <= MOST_STEPS:
         raise WrongOption(f"--steps {wanted.steps}: expected 1 to {MOST_STEPS}")
+    if not 0 < wanted.brokers <= MOST_BROKERS:
+        raise WrongOption(f"--brokers {wanted.brokers}: expected 1 to {MOST_BROKERS}")
     if wanted.shrink < 0:
         raise WrongOption(f"--shrink {wanted.shrink}: expected 0 or more")
     if not math.isfinite(wanted.timeout) or not 0 < wanted.timeout <= LONGEST_TIMEOUT:
@@ -110,7 +114,7 @@ async def _play(wanted: WantedPlays, chooser: Chooser) -> PlayedOrder:
         return await ClientProcess.start(wanted.command, coordinator.bootstrap_servers)
 
     limits = TimeLimits(wanted.timeout, wanted.timeout, wanted.timeout)
-    return await play(chooser, start, limits)
+    return await play(chooser, start, limits, wanted.brokers)
 
 
 async def _explain(wanted: WantedPlays, name: str, played: PlayedOrder) -> None:

@@ -32,6 +32,9 @@ class Act(StrEnum):
     REMOVE = "remove"
     """The coordinator removes the client from the group, as the end of its session would."""
 
+    LEADER = "leader"
+    """With several brokers, another one leads the partitions of the topic."""
+
 
 _SLOW_CHANGES: Final = 0.12
 _SLOW_ANYWAY: Final = 0.03

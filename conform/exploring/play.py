@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from rejoin.conform.clients import records
 from rejoin.conform.clients.acts import group_of, second_member
-from rejoin.conform.clients.observed import ClientLife
+from rejoin.conform.clients.observed import SHOWN, ClientLife, line, only
 from rejoin.conform.clients.playing import SETTINGS, StartClient
 from rejoin.conform.clients.second_member import SecondMember
 from rejoin.conform.clients.stage import (
@@ -36,7 +36,7 @@ from rejoin.coordinator.testing.starting import running
 from rejoin.protocol.types import TopicPartition
 
 FIRST_RECORDS: Final = 5
-MOST: Final = {Act.RECORDS: 8, Act.JOIN: 3, Act.REMOVE: 1}
+MOST: Final = {Act.RECORDS: 8, Act.JOIN: 3, Act.REMOVE: 1, Act.LEADER: 4}
 """How often an act is offered in one play."""
 
 _LOOK_SECONDS: Final = 0.01
@@ -64,25 +64,26 @@ class PlayedOrder:
     transcript: str = ""
 
 
-async def play(chooser: Chooser, start: StartClient, limits: TimeLimits) -> PlayedOrder:
-    """Start a broker and a client, release its answers as chosen, let it finish, and judge."""
+async def play(chooser: Chooser, start: StartClient, limits: TimeLimits, brokers: int = 1) -> PlayedOrder:
+    """Start brokers and a client, release its answers as chosen, let it finish, and judge."""
     began = time.monotonic()
     topics = {TOPIC: PARTITIONS, OUTPUT_TOPIC: 1}
-    async with running(clock="virtual", topics=topics, settings=SETTINGS) as coordinator:
-        run = _Run(coordinator, chooser, limits)
+    async with running(clock="virtual", topics=topics, settings=SETTINGS, brokers=brokers) as coordinator:
+        run = _Run(coordinator, chooser, limits, brokers)
         try:
             problem, is_played = await run.through(start)
         finally:
             await run.end()
-        transcript = await coordinator.transcript()
+        transcript = await coordinator.transcript() if brokers == 1 else await run.shown()
     return PlayedOrder(tuple(run.order), problem, is_played, run.unmet, time.monotonic() - began, transcript)
 
 
 class _Run:
     """A client on its broker, turn by turn."""
 
-    def __init__(self, coordinator: GroupCoordinator, chooser: Chooser, limits: TimeLimits) -> None:
+    def __init__(self, coordinator: GroupCoordinator, chooser: Chooser, limits: TimeLimits, brokers: int) -> None:
         self._coordinator = coordinator
+        self._brokers = brokers
         self._chooser = chooser
         self._limits = limits
         self._stage = TroubleStage(coordinator, limits)
@@ -141,7 +142,7 @@ class _Run:
             return False
         self.order.append(str(choice))
         match choice:
-            case Act.RECORDS | Act.JOIN | Act.LEAVE | Act.REMOVE if choice not in acts:
+            case Act.RECORDS | Act.JOIN | Act.LEAVE | Act.REMOVE | Act.LEADER if choice not in acts:
                 self.unmet += 1
             case Act.NATURAL:
                 if self._holder.held:
@@ -157,6 +158,8 @@ class _Run:
                 await self._leave()
             case Act.REMOVE:
                 await self._remove()
+            case Act.LEADER:
+                await self._move_leaders()
             case _:
                 await self._release(choice)
         return True
@@ -167,7 +170,7 @@ class _Run:
         The second member joins a group in which the client is, and the client is removed from one in which it is alone:
         the second member would otherwise lead the group, and it assigns nothing.
         """
-        acts = [Act.RECORDS]
+        acts = [Act.RECORDS] if self._brokers == 1 else [Act.RECORDS, Act.LEADER]
         if self._other is None and await self._members():
             acts += [Act.REMOVE] if last_join(life.requests) is None else [Act.REMOVE, Act.JOIN]
         acts = [each for each in acts if self._done[each] < MOST[each]]
@@ -218,6 +221,16 @@ class _Run:
         for member in await self._members():
             with suppress(OperationRefused, NotReached):
                 await self._coordinator.kick(group, member)
+
+    async def _move_leaders(self) -> None:
+        self._done[Act.LEADER] += 1
+        for partition in range(PARTITIONS):
+            with suppress(OperationRefused, NotReached):
+                await self._coordinator.move_leader(TOPIC, partition)
+
+    async def shown(self) -> str:
+        """Requests for coordinators with their answers; a transcript is of one broker."""
+        return "".join(f"{line(each)}\n" for each in only((await self._stage.life()).requests, *SHOWN))
 
     # --- time
 

@@ -115,6 +115,7 @@ def test_a_choice_that_does_not_exist_is_named() -> None:
     [
         (["--seeds", "3:1", "--", "true"], "--seeds 3:1: expected at least one seed from 0 on, such as 0:1000"),
         (["--steps", "0", "--", "true"], "--steps 0: expected 1 to 10000"),
+        (["--brokers", "0", "--", "true"], "--brokers 0: expected 1 to 9"),
         (["--shrink", "-1", "--", "true"], "--shrink -1: expected 0 or more"),
         (["--timeout", "0", "--", "true"], "--timeout 0: expected up to 600 seconds, and more than 0"),
         ([], "expected a command after --, with its arguments: rejoin explore-client -- COMMAND"),
