@@ -9,7 +9,7 @@ import pytest
 from rejoin.journal.events import client, coordinator
 from rejoin.journal.events.base import Event
 from rejoin.journal.timeline_lines import line_of
-from rejoin.pipeline.drawn.events import event_of
+from rejoin.pipeline.drawn.row_events import event_of
 
 
 @pytest.mark.parametrize("event", [coordinator.RebalanceCompleted, client.CoordinatorLost, coordinator.GroupEmptied])
