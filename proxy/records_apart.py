@@ -161,13 +161,28 @@ class RecordsApart:
     def _walk(self, ops: tuple[_Op, ...]) -> _Steps:
         self._data = yield
         for op in ops:
-            yield from self._step(op)
+            if not self._is_past(op):
+                yield from self._step(op)
             if op.name and op.name == self._held_after:
                 self.tail_begins = True
                 self._behind_tail = len(self._data) - self._at
         if self._left or self._at != len(self._data):
             raise Malformed(f"{self._left + len(self._data) - self._at:,} bytes behind the message")
         self._keep()
+
+    def _is_past(self, op: _Op) -> bool:
+        """Go past a field of fixed size, or past no tagged fields, if it is here: most are, and need no generator."""
+        at, here = self._at, len(self._data)
+        if op.kind == "fixed":
+            at += op.size
+        elif op.kind == "tags" and at < here and self._data[at] == 0:
+            at += 1
+        else:
+            return False
+        if at > here:
+            return False
+        self._at = at
+        return True
 
     def _step(self, op: _Op) -> _Steps:
         kind = op.kind
@@ -182,7 +197,8 @@ class RecordsApart:
                 raise Malformed(f"{count:,} entries, but {self._left + len(self._data) - self._at:,} bytes left")
             for _ in range(count):
                 for inner in op.inner:
-                    yield from self._step(inner)
+                    if not self._is_past(inner):
+                        yield from self._step(inner)
         elif kind == "records":
             yield from self._records(op)
         else:
@@ -227,15 +243,20 @@ class RecordsApart:
     def _length(self, op: _Op) -> Generator[None, bytes, int]:
         """A length; -1 where there is nothing."""
         if op.is_compact:
+            if self._at < len(self._data) and (first := self._data[self._at]) < 128:
+                self._at += 1
+                return first - 1
             return (yield from self._varint()) - 1
         width = op.size if op.kind == "text" else 4
-        yield from self._need(width)
+        if len(self._data) - self._at < width:
+            yield from self._need(width)
         at = self._at
         self._at = at + width
         return int.from_bytes(self._data[at : at + width], "big", signed=True)
 
     def _varint(self) -> Generator[None, bytes, int]:
-        yield from self._need(1)
+        if self._at >= len(self._data):
+            yield from self._need(1)
         first = self._data[self._at]
         if first < 128:
             self._at += 1
