@@ -109,7 +109,11 @@ class _Explorer:
 
     def run(self) -> Exploration:
         found = self.found
-        root = ExploredRun(self.scenario)
+        try:
+            root = ExploredRun(self.scenario)
+        except Violation as violation:
+            found.counterexample = Counterexample((), (), violation.check, violation.text)
+            return found
         self._meet(root.digest(), root, 0, 0)
         found.by_depth = [1]
         ancestry = Ancestry(root, self.states)

@@ -11,6 +11,7 @@ from rejoin.simulation.explore.choosing import FAULTS, Choice
 from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.search.observations import Violation
 
 SLACK_MS: Final[Millis] = 60_000
 MOST_AT_ONCE: Final = 100
@@ -77,10 +78,15 @@ class Graph:
 
 
 def settles(run: ExploredRun, bound: Millis) -> bool:
-    """Whether a run settles within so many ms of virtual time. The run is used up.
+    """Whether a run settles within so many ms of virtual time, and breaks no rule before. The run is used up."""
+    try:
+        return _settles(run, bound)
+    except Violation:
+        return False
 
-    Lanes take turns, so that two members that answer each other's every message do not keep a third one waiting.
-    """
+
+def _settles(run: ExploredRun, bound: Millis) -> bool:
+    """Lanes take turns, so that two members that answer each other's every message do not keep a third one waiting."""
     world = run.world
     until, turn, at_once = world.now + bound, -1, 0
     while world.now <= until:

@@ -28,9 +28,9 @@ LOST, STATIC, FAILOVER = "two_members_and_a_lost_message", "static_member_comes_
 STABLE, THIRD, PAUSED = "stable_group_and_a_crash", "third_member_joins", "paused_member_comes_back"
 COMMITS, TWICE, ASSIGNORS = "commits_and_a_failover", "instance_that_runs_twice", "two_assignors"
 TAKES_IN, SILENCE = "consumer_group_takes_in_a_member", "consumer_group_and_a_silence"
-LOADED, MIGRATES = "consumer_group_and_a_failover", "group_that_migrates"
+LOADED, MIGRATES, WITHOUT = "consumer_group_and_a_failover", "group_that_migrates", "rebalance_without_a_member"
 
-CLASSIC: Final = (JOIN, STABLE, THIRD, CRASH, FAILOVER, STATIC, COMMITS, PAUSED, TWICE, LOST, ASSIGNORS)
+CLASSIC: Final = (JOIN, STABLE, WITHOUT, THIRD, CRASH, FAILOVER, STATIC, COMMITS, PAUSED, TWICE, LOST, ASSIGNORS)
 CONSUMER: Final = (TAKES_IN, SILENCE, LOADED, MIGRATES)
 
 FIRST: Final = {
@@ -38,9 +38,9 @@ FIRST: Final = {
     "commits_are_answered_before_they_are_stored": COMMITS,
     "an_assignment_is_handed_out_before_it_is_stored": FAILOVER,
     "sessions_never_end": STABLE,
-    "the_join_phase_has_no_timeout": CRASH,
+    "the_join_phase_has_no_timeout": WITHOUT,
     "the_join_phase_does_not_wait": THIRD,
-    "members_need_not_sync": CRASH,
+    "members_need_not_sync": WITHOUT,
     "no_leader_is_elected_when_the_leader_stays_away": STATIC,
     "parked_requests_are_forgotten_when_a_node_resigns": FAILOVER,
     "a_join_that_is_replaced_is_forgotten": THIRD,
@@ -57,7 +57,7 @@ FIRST: Final = {
     "a_new_leader_of_the_log_serves_before_it_has_read": COMMITS,
     "sessions_end_a_moment_early": STABLE,
     "sessions_end_a_second_late": STABLE,
-    "heartbeats_of_any_generation_are_fine": PAUSED,
+    "heartbeats_of_any_generation_are_fine": THIRD,
     "a_heartbeat_restarts_no_session": STABLE,
     "heartbeats_do_not_announce_a_rebalance": STABLE,
     "a_first_rebalance_does_not_wait": JOIN,
@@ -73,9 +73,9 @@ FIRST: Final = {
     "a_group_that_resigns_leaves_its_syncs_parked": FAILOVER,
     "a_consumer_does_not_join_again_when_it_is_unknown": PAUSED,
     "a_consumer_does_not_join_again_after_an_illegal_generation": PAUSED,
-    "a_consumer_does_not_hear_of_a_rebalance": STABLE,
+    "a_consumer_does_not_hear_of_a_rebalance": WITHOUT,
     "a_consumer_keeps_its_partitions_while_it_joins": THIRD,
-    "a_consumer_forgets_the_id_that_it_was_handed": PAUSED,
+    "a_consumer_keeps_an_id_that_is_unknown": PAUSED,
     "a_consumer_takes_an_assignment_of_a_membership_that_is_over": FAILOVER,
     "epochs_are_not_compared": SILENCE,
     "heartbeats_restart_no_session": SILENCE,

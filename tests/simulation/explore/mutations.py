@@ -232,7 +232,7 @@ def a_consumer_keeps_its_partitions_while_it_joins(patch: pytest.MonkeyPatch) ->
 
 
 @seeds_of("faults")
-def a_consumer_forgets_the_id_that_it_was_handed(patch: pytest.MonkeyPatch) -> None:
+def a_consumer_keeps_an_id_that_is_unknown(patch: pytest.MonkeyPatch) -> None:
     right = membership.reset
 
     def wrong(state: Any, ctx: Any, reason: str, *, keep_member_id: bool = False) -> None:
