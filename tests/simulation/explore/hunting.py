@@ -1,4 +1,4 @@
-"""Which world finds a broken rule, and how deep: the table of ``make explore-mutations``."""
+"""Broken rules and the world that finds each, with its depth: the table of ``make explore-mutations``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.simulation.search.mutations import SEARCHED, Mutation
 STATES: Final = 1_500
 """A world that has met so many states gives way to the next one."""
 SEEDS: Final = 60
-"""How many seeds of ``search`` a broken rule is looked for with, counted from 0."""
+"""Seeds of ``search`` that a broken rule is looked for with, counted from 0."""
 
 JOIN, CRASH = "two_members_join", "two_members_and_a_crash"
 LOST, STATIC, FAILOVER = "two_members_and_a_lost_message", "static_member_comes_back", "failover_in_any_moment"
@@ -133,7 +133,7 @@ def all_mutations() -> Iterator[Mutation]:
 
 
 def seeds_of(mutation: Mutation) -> str:
-    """How many seeds ``search`` plays until it finds a broken rule, with whatever check."""
+    """Count the seeds that ``search`` plays until it finds a broken rule, with whatever check."""
     with pytest.MonkeyPatch.context() as patch:
         mutation.apply(patch)
         for seed in range(SEEDS):
