@@ -41,8 +41,8 @@ async def find_brokers(proxy: Proxy) -> bool:
             for broker in answer.brokers:
                 proxy.brokers.local(broker.node_id, broker.host, broker.port)
         except Exception as problem:
-            reason = f"{host}:{port}: {str(problem) or type(problem).__name__}"
-            proxy.log.info("proxy_brokers_not_known", reason=reason)
+            address, reason = f"{host}:{port}", str(problem) or type(problem).__name__
+            proxy.log.info("proxy_brokers_not_known", address=address, reason=reason.removeprefix(f"{address}: "))
         else:
             return True
     return False
