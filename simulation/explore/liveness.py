@@ -78,7 +78,7 @@ class Graph:
 
 
 def settles(run: ExploredRun, bound: Millis) -> bool:
-    """Try a run: true if it settles within so many ms of virtual time, and breaks no rule before. The run is used up."""
+    """Try a run: true if it settles within ``bound`` ms of virtual time and breaks no rule. The run is used up."""
     try:
         return _settles(run, bound)
     except Violation:
