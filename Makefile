@@ -404,6 +404,11 @@ releases-page: setup
 explore-worlds: setup
 	$(RUN) -m tests.simulation.explore.hour $(MINUTES)
 
+# Explores each world of Rejoin to DEPTH (default 6) in one process and on Spark, and compares the counts of states.
+.PHONY: explore-spark
+explore-spark: setup $(VENV)/spark-classes
+	$(RUN) -m tests.pipeline.explore.every_world $(DEPTH)
+
 # Walks the paths of free clients through Kafka's own group coordinator, in process, and compares every answer; it wants
 # Maven and a JDK. WORLDS='FILE.yaml' for other worlds than those of conformance/explored/worlds.
 .PHONY: explore-kafka

@@ -70,6 +70,10 @@ FILES = {
         f"conform --bootstrap-server {NOWHERE} --write-baseline PATH",
         "folder below apart",
     ),
+    ("conform-client", "--command-config"): (
+        f"conform-client --proxy {NOWHERE} --command-config PATH -- true",
+        "missing folder",
+    ),
     ("conform-client", "--junit"): ("conform-client --junit PATH -- true", "folder below apart"),
     ("conform-client", "--transcripts"): ("conform-client --transcripts PATH -- true", "file below"),
     ("explore-client", "--order"): ("explore-client --order PATH -- true", "missing folder file"),

@@ -208,6 +208,16 @@ def _once(rule: Write) -> Write:
     return write
 
 
+def _filled_once(rule: Write) -> Write:
+    """Containers by identity, but for empty ones: these may be a constant, whose copies are not one object."""
+
+    def write(value: Any, writing: Writing) -> None:
+        if not value or not _met(value, writing):
+            rule(value, writing)
+
+    return write
+
+
 def _method(value: Any, writing: Writing) -> None:
     writing.out.append(value.__qualname__)
     owner = value.__self__
@@ -360,9 +370,9 @@ _BY_BASE: Final[tuple[tuple[Any, Write], ...]] = (
     ((Inside,), _inside),
     ((tuple,), _sequence),
     ((frozenset,), _set),
-    ((list, deque), _once(_sequence)),
-    ((set,), _once(_set)),
-    ((Mapping,), _once(_mapping)),
+    ((list, deque), _filled_once(_sequence)),
+    ((set,), _filled_once(_set)),
+    ((Mapping,), _filled_once(_mapping)),
     ((BaseModel,), _model),
     ((KeyedRecord, TransactionMarker, VersionedData), _record),
     ((MethodType, BuiltinFunctionType), _method),

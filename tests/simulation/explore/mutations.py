@@ -10,6 +10,7 @@ import pytest
 from rejoin.client.core import reactions
 from rejoin.client.core.group import join_attempt, join_loop, membership
 from rejoin.client.core.group.consumer import heartbeats, transitions
+from rejoin.client.core.group.consumer.state import MembershipState
 from rejoin.coordinator.core.groups.classic import (
     group,
     groups,
@@ -20,6 +21,7 @@ from rejoin.coordinator.core.groups.classic import (
     static_replacement,
 )
 from rejoin.coordinator.core.groups.consumer.members import removal
+from rejoin.coordinator.core.groups.consumer.model import records
 from rejoin.protocol.errors import ErrorCode
 from tests.simulation.search.mutations import Break, Mutation
 
@@ -219,7 +221,7 @@ def a_consumer_does_not_hear_of_a_rebalance(patch: pytest.MonkeyPatch) -> None:
 def _ignored(patch: pytest.MonkeyPatch, table: Any, error: ErrorCode, name: str, api: str) -> None:
     wrong = {**table, error: reactions.Reaction.IGNORE}
     patch.setattr(reactions, name, wrong)
-    patch.setitem(reactions.TABLES, api, wrong)  # type: ignore[arg-type]
+    patch.setitem(reactions.TABLES, api, wrong)
 
 
 @seeds_of("faults")
@@ -258,13 +260,13 @@ def a_consumer_takes_an_assignment_of_a_membership_that_is_over(patch: pytest.Mo
 
 @seeds_of("consumer")
 def a_removal_bumps_no_epoch(patch: pytest.MonkeyPatch) -> None:
-    right = removal.epoch_record
+    right = records.epoch_record
     patch.setattr(removal, "epoch_record", lambda group_id, epoch, found: right(group_id, epoch - 1, found))
 
 
 @seeds_of("consumer")
 def a_removed_member_leaves_no_tombstone(patch: pytest.MonkeyPatch) -> None:
-    right = removal.PARTS
+    right = records.PARTS
 
     class Wrong:
         def __getattr__(self, name: str) -> Any:
@@ -280,7 +282,7 @@ def a_removed_member_leaves_no_tombstone(patch: pytest.MonkeyPatch) -> None:
 def a_fenced_consumer_keeps_its_partitions(patch: pytest.MonkeyPatch) -> None:
     def wrong(state: Any, ctx: Any) -> None:
         member = transitions.member_of(state)
-        if member.state is transitions.MembershipState.FENCED:
+        if member.state is MembershipState.FENCED:
             transitions.join(state)
 
     patch.setattr(transitions, "release_lost", wrong)

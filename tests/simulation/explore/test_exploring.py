@@ -124,6 +124,20 @@ def test_a_path_of_another_world_is_refused() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(WORLDS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_copies_along_a_path_change_no_form(path: Path) -> None:
+    copied, plain = ExploredRun(read_world(path)), ExploredRun(read_world(path))
+    for step in range(12):
+        choices = plain.choices()
+        if not choices:
+            break  # the only member has stopped
+        choice = choices[7 * step % len(choices)]
+        plain.take(choice)
+        copied = copied.copy()
+        copied.take(choice)
+        assert copied.form() == plain.form()
+
+
+@pytest.mark.parametrize("path", sorted(WORLDS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_world_of_rejoin_has_a_question_and_keeps_its_rules(path: Path) -> None:
     world = read_world(path)
     assert world.question.endswith("?")
