@@ -111,7 +111,8 @@ def _rule_of(kind: type) -> Write:
     for base, rule in _BY_BASE:
         if issubclass(kind, base):
             return rule
-    if kind.__module__.startswith(VALUES):
+    dataclass = getattr(kind, "__dataclass_params__", None)
+    if kind.__module__.startswith(VALUES) or (dataclass is not None and dataclass.frozen):
         return _contents_of(kind)
     return _once(_contents_of(kind))
 
