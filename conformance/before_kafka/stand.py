@@ -82,7 +82,7 @@ def _is_free(port: int) -> bool:
     return True
 
 
-class ProxyProcess:
+class ProxyBeforeKafka:
     """``rejoin proxy`` before a cluster."""
 
     def __init__(self, servers: str, folder: Path, *options: str, brokers: int = 1, logs_in: bool = True) -> None:
@@ -177,7 +177,7 @@ class ProxiedKafka:
         self.cluster = Cluster(jars, count, {**SETTINGS, **_LOGIN, **(settings or {})}, listeners=listeners)
         self._options = options
         self._stack = AsyncExitStack()
-        self.proxy: ProxyProcess
+        self.proxy: ProxyBeforeKafka
         self.folder: Path
 
     @property
@@ -199,7 +199,7 @@ class ProxiedKafka:
                 broker = await look((HOST, self.cluster.ports[1]), BrokerAccess())
                 await broker.warm_up("warm-up-")
                 await broker.warm_up_share_state("warm-up-")
-            self.proxy = ProxyProcess(self.behind, self.folder, *self._options, brokers=brokers)
+            self.proxy = ProxyBeforeKafka(self.behind, self.folder, *self._options, brokers=brokers)
             await self._stack.enter_async_context(self.proxy)
         except BaseException:
             await self._stack.aclose()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -90,14 +89,22 @@ def _shown() -> Iterator[Callable[[Reached], None]]:
 
         def show(reached: Reached) -> None:
             rate = reached.states / max(reached.seconds, 0.001)
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_024
             bar.update(
                 task,
                 description=f"depth {reached.depth}: {reached.states:,} states, {rate:,.0f} a second, "
-                f"{reached.frontier:,} in the frontier, {memory:,} MB",
+                f"{reached.frontier:,} in the frontier{_memory()}",
             )
 
         yield show
+
+
+def _memory() -> str:
+    """The memory of this process at its most, where the system says it."""
+    try:
+        import resource  # noqa: PLC0415
+    except ImportError:
+        return ""
+    return f", {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_024:,} MB"
 
 
 def _report(scenario: Scenario, found: Exploration, seconds: float) -> None:

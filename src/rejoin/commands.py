@@ -317,8 +317,8 @@ COMMANDS: Final = {
         "Explain",
         (
             "rejoin explore-client --seeds 0:20 -- python consumer.py",
-            "rejoin explore-client --seeds 7 --into out/orders -- ./consumer {BOOTSTRAP_SERVERS} {TOPIC} {GROUP_ID}",
-            "rejoin explore-client --order out/orders/seed-7.order -- python consumer.py",
+            "rejoin explore-client --seeds 7 --into out/orders -- ./consumer",
+            "rejoin explore-client --order seed-7.order -- python consumer.py",
         ),
         {
             0: "no play failed",

@@ -38,6 +38,7 @@ TINY: dict[str, dict[str, Any]] = {
     "kafka.authorization": {"ACLS": 10, "ROUNDS": 1, "REPEATS": 3, "AT_MOST": 1_000.0},
     "kafka.batches": {"ROUNDS": 1, "SIZES": {"2 kB": (2_048, 5)}},
     "kafka.share_groups": {"FETCHES": 2, "ROUNDS": 1, "BOUND": 1_000.0},
+    "explorer.states": {"STATES": 8, "TABLE": 2_000},
     "proxy.speed": {"QUICK_SET_UPS": 1, "ROUNDS": 1, "SECONDS": 0.02, "MANY": 20, "WAVES": 1, "FAILS_BEYOND": 1e9}
     | {"OURS": ("--journal",), "AIMED": ("--journal",)},
     "parked_joins": {"SIZES": (20,)},
@@ -98,6 +99,7 @@ SHOWN: dict[str, list[str]] = {
     "kafka.batches": [rf"{request} +│ 2 kB +│ +[\d,]+ │" for request in ("Produce", "Fetch")],
     "heartbeats.kafka": [rf"{server} +│ +[\d.]+ +│ +[\d,]+" for server in ("echo", "HTTP", "Kafka")],
     "kafka.share_groups": [r"implicit: ShareFetch +│ +[\d,]+ │ +[\d.]+ │", r"the bound is 1000"],
+    "explorer.states": [r"classic, 2 members +│", r"share, 2 members +│"],
     "proxy.speed": [
         *(rf"{api} +│ {name} +│ +[\d.]+ │" for api in ("Heartbeat", "Fetch") for name in ("no proxy", "--journal")),
         r"copying +│ +[\d.]+ │ +[\d.]+ │ +-?[\d.]+ │ +[\d.]+ │",

@@ -32,7 +32,9 @@ def test_no_two_classes_of_the_workshop_have_one_name() -> None:
 
 def test_random_numbers_are_drawn_in_one_place() -> None:
     drawing = [path for path in FILES if "Random(" in path.read_text()]
-    assert drawing == [PLANS_OF_TROUBLE, ROOT / "conformance/player/random_play.py"]
+    # The third one says when a proxy is killed.
+    others = ("conformance/player/random_play.py", "conformance/proxied/kill.py")
+    assert drawing == [PLANS_OF_TROUBLE, *(ROOT / each for each in others)]
 
 
 def test_no_two_scripts_of_a_cluster_share_a_group_or_a_transactional_id() -> None:

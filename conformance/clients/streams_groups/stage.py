@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from conformance.before_kafka.stand import ProxyProcess
+from conformance.before_kafka.stand import ProxyBeforeKafka
 from conformance.clients.node import running
 from conformance.kafka.broker import HOST, Cluster
 from conformance.members.proxy import Proxy
@@ -225,7 +225,7 @@ async def streams_stage(name: str, jars: str, folder: Path) -> AsyncIterator[Str
         await broker.warm_up("warm-up-")
         address = f"{HOST}:{proxy.port}"
         if name == "proxied":
-            before = await stack.enter_async_context(ProxyProcess(address, folder, logs_in=False))
+            before = await stack.enter_async_context(ProxyBeforeKafka(address, folder, logs_in=False))
             stack.callback(lambda: defects.extend(before.defects()))
             stack.push_async_callback(before.stop)
             address = before.bootstrap_servers
