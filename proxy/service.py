@@ -213,15 +213,21 @@ class Proxy:
         for relay in list(self.relays):
             relay.end()
         await asyncio.sleep(0)
+        self._abort_all()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # A connection that came about meanwhile has its transport by now, and a transport ends in the loop's next turn.
+        self._abort_all()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        self.brokers.close()
+
+    def _abort_all(self) -> None:
         for relay in list(self.relays):
             relay.abort()
         for side in list(self.upstream):
             side.abort()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)
-        self.brokers.close()
 
     def _listen_soon(self, route: BrokerRoute) -> None:
         self._begin(self._listen(route))
