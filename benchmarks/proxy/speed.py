@@ -51,7 +51,7 @@ DIRECT: Final = "no proxy"
 COPYING: Final = "copying"
 OURS: Final = ("rejoin proxy", "--journal", "--control")
 AIMED: Final = OURS[:2]
-"""Those with aims: under control every request and answer is read and kept."""
+"""Proxies with aims: under control every request and answer is read and kept."""
 LEAST_RATE: Final = 0.7
 """Part of the copying proxy's rate that Produce and Fetch of 1 MiB are to reach."""
 MOST_CPU: Final = 2.0
@@ -66,7 +66,7 @@ FAILS_BEYOND: Final = 2.0
 
 @dataclass
 class Found:
-    """What was measured of one server."""
+    """Measurements of one server."""
 
     rounds: dict[str, list[float]] = field(default_factory=lambda: {api: [] for api in REQUESTS})
     """µs of a request, those of clients and broker included."""
@@ -96,7 +96,7 @@ Start = Callable[[socket.socket], Awaitable[Any]]
 
 
 def starts(upstream: int, folder: Path) -> dict[str, Start]:
-    """What starts each proxy in front of a broker."""
+    """Starters of each proxy in front of a broker."""
     found: dict[str, Start] = {COPYING: partial(start_copying, upstream=upstream)}
     for name in OURS:
         journal = folder if name == "--journal" else None
@@ -105,7 +105,7 @@ def starts(upstream: int, folder: Path) -> dict[str, Start]:
 
 
 async def measure_requests(listener: socket.socket, proxies: dict[str, Start], found: dict[str, Found]) -> None:
-    """What a request takes through each proxy, all of them in this loop."""
+    """The cost of a request through each proxy, all of them in this loop."""
     kept: list[Any] = [await start_broker(listener)]
     ports = {DIRECT: listener.getsockname()[1]}
     for name, start in proxies.items():
@@ -144,7 +144,7 @@ async def measure_requests(listener: socket.socket, proxies: dict[str, Start], f
 
 
 async def measure_many(listener: socket.socket, servers: dict[str, ServerProcess], found: dict[str, Found]) -> None:
-    """What many connections take of each proxy, which has a process of its own."""
+    """The cost of many connections to each proxy, which has a process of its own."""
     broker = await start_broker(listener)
     request = request_frames()["Heartbeat"]
     for name, server in servers.items():
@@ -157,7 +157,7 @@ async def measure_many(listener: socket.socket, servers: dict[str, ServerProcess
 
 
 def measure(set_ups: int) -> dict[str, Found]:
-    """What was measured of every server."""
+    """Measurements of every server."""
     allow_many_connections()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

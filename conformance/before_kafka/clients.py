@@ -30,7 +30,7 @@ STREAMS: Final = "Kafka Streams"
 
 @dataclass(frozen=True)
 class ClientPlay:
-    """What a client goes through: its steps with their problems, on a broker with these settings."""
+    """The life of a client: its steps with their problems, on a broker with these settings."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""What brokers have at the end, asked directly: records of a topic, and offsets of a group."""
+"""The brokers' state at the end, asked directly: records of a topic, and offsets of a group."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def values_of(servers: str, topic: str, partitions: int) -> dict[tuple[int, int]
 
 
 def committed_to_the_end(servers: str, group: str, topic: str, partitions: int) -> str:
-    """What is missing in the committed offsets of a group; empty where each is the end of its partition."""
+    """Offsets that are missing among those committed by a group; empty where each is the end of its partition."""
     admin = AdminClient({"bootstrap.servers": servers})
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in range(partitions)])
     done = admin.list_consumer_group_offsets([asked])[group].result(_SECONDS)

@@ -33,7 +33,7 @@ class ProxiedResult:
     directly: dict[str, str]
     behind: dict[str, str]
     defects: list[str] = field(default_factory=list)
-    """What the proxy, its journal or a broker had to say that it should not."""
+    """Complaints of the proxy, of its journal or of a broker."""
     numbers: dict[str, int] = field(default_factory=dict)
     """Counts of the play behind the proxy."""
     day: str = field(default_factory=_today)
@@ -63,7 +63,7 @@ class ProxiedResult:
         yield from (f"defect: {each}" for each in self.defects)
 
     def lines(self) -> Iterator[str]:
-        """What there is to say of it, a line for each step that is not alike or did not pass."""
+        """The result in words, a line for each step that is not alike or did not pass."""
         yield f"{_passed(self.behind)} behind the proxy, directly {_passed(self.directly)}"
         for step in dict.fromkeys((*self.directly, *self.behind)):
             without, through = self.directly.get(step, "not played"), self.behind.get(step, "not played")

@@ -61,11 +61,11 @@ class ClientProcess:
         return (words for line in whole.splitlines() if (words := line.split()) and words[0] == first)
 
     def acked(self) -> list[AckedRecord]:
-        """What was acknowledged so far, in that order."""
+        """Records that were acknowledged so far, in that order."""
         return [AckedRecord(words[1], int(words[2]), int(words[3]), int(words[4])) for words in self._words("acked")]
 
     def failed(self) -> list[str]:
-        """What was not, with the problem."""
+        """Records that were not, with the problem."""
         return [" ".join(words[1:]) for words in self._words("failed")]
 
     def read(self) -> Counter[tuple[int, int]]:

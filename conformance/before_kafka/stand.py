@@ -141,7 +141,7 @@ class ProxyBeforeKafka:
         return found
 
     def counts(self) -> dict[str, Any]:
-        """What it counted, once it was stopped."""
+        """Its counts, once it was stopped."""
         return next((line for line in self.logged() if line.get("event") == "proxy_stopped"), {})
 
     def defects(self) -> list[str]:

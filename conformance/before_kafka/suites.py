@@ -32,7 +32,7 @@ PACKAGES: Final = (
     *("pytest", "pytest-asyncio", "pytest-mock", "pytest-timeout", "py"),
     *("cramjam", "crc32c", "lz4", "python-snappy", "xxhash", "zstandard"),
 )
-"""What the tests need beside the library."""
+"""Packages that the tests need beside the library."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def findings_in(folder: Path, evidence: Iterable[str]) -> list[Row]:
 
 
 def deeds(ledger: dict[str, Any]) -> Iterator[Done]:
-    """What was done, absences of the broker included: these are of no one group."""
+    """The deeds, absences of the broker included: these are of no one group."""
     yield from expected(ledger)
     for each in ledger["done"]:
         if each["do"] == "broker-restart":

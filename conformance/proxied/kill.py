@@ -46,7 +46,7 @@ STOP_SECONDS: Final = 45.0
 LONGEST_CALM_SECONDS: Final = 0.5
 LONGEST_AWAY_SECONDS: Final = 2.0
 _AGAIN: Final = 3
-"""What a client must have acknowledged after a kill before the next one."""
+"""Acknowledgements that a client must have after a kill before the next one."""
 _PORTS_APART: Final = 10
 
 
@@ -212,7 +212,7 @@ def _ports(count: int) -> list[int]:
 
 
 def table(clients: list[KilledClient]) -> str:
-    """What each client had acknowledged, how long it stood still, and what it said."""
+    """Each client's acknowledgements, how long it stood still, and what it said."""
     lines = ["| client | acknowledged | still, median | still, longest | stuck | errors | producers replaced |"]
     lines.append("|---|---|---|---|---|---|---|")
     for client in clients:

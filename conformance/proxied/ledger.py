@@ -1,4 +1,4 @@
-"""What clients were answered, and whether the broker has all of it: read from the broker itself, beside any proxy."""
+"""Answers to clients, and whether the broker has all of them: read from the broker itself, beside any proxy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READ_SECONDS: Final = 120.0
 
 @dataclass
 class ClientLedger:
-    """What one client printed."""
+    """The output of one client."""
 
     library: str
     role: str
@@ -64,7 +64,7 @@ class ClientLedger:
 
 
 def lost(broker: str, ledgers: Iterable[ClientLedger]) -> list[str]:
-    """What was acknowledged and is not so on the broker, in words."""
+    """Acknowledgements that the broker does not bear out, in words."""
     return [problem for each in ledgers for problem in _CHECKS[each.role](broker, each)]
 
 

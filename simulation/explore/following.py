@@ -8,6 +8,7 @@ from rejoin.simulation.explore.choosing import Choosing, Kind
 from rejoin.simulation.explore.kernel import ChoosingWorld
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.scenario.reading import BadScenario
 
 if TYPE_CHECKING:
     from rejoin.simulation.simulation import Simulation
@@ -17,8 +18,11 @@ NEVER: Final[Millis] = 1 << 60
 """An instant after all others."""
 
 
-class NoSuchStep(ValueError):
+class NoSuchStep(BadScenario):
     """A path takes a choice that there is not: it is one of another world, or of another release."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__("", None, problem)
 
 
 class FollowingWorld(ChoosingWorld):

@@ -92,7 +92,7 @@ def session_ms(group: Row) -> int:
 
 
 def expected(ledger: dict[str, Any]) -> Iterator[Done]:
-    """What was done to groups, as findings name it; a static restart within its session leaves no trace."""
+    """The deeds to groups, as findings name them; a static restart within its session leaves no trace."""
     killed: set[str] = set()
     stopped: set[str] = set()
     for each in ledger["done"]:

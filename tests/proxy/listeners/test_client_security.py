@@ -53,7 +53,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def commits(servers: str, **settings: Any) -> list[int]:
-    """What a client has committed through a proxy, by a connection to the coordinator's own listener there."""
+    """The commits of a client through a proxy, by a connection to the coordinator's own listener there."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", **QUICK, **settings})
     try:
         consumer.commit(offsets=ORDERS, asynchronous=False)

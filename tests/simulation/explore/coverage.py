@@ -1,4 +1,4 @@
-"""What has been reached of a coordinator: by state of a group and kind of request, the errors of its answers."""
+"""The parts of a coordinator that were reached: by state of a group and kind of request, the errors of its answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Reached: TypeAlias = tuple[str, str, str]
 
 @contextmanager
 def recorded() -> Iterator[set[Reached]]:
-    """What all nodes of this process reach meanwhile."""
+    """Collect all that the nodes of this process reach meanwhile."""
     found: set[Reached] = set()
     right = Node.step
 
