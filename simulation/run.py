@@ -14,6 +14,7 @@ from rejoin.journal.events.client import ConsumerEvent, PartitionsAssigned, Rang
 from rejoin.journal.events.simulation import LabEvent, RecordsCompared, RecordsInHand, RunEnded
 from rejoin.journal.timeline_lines import TIMELINE_EVENTS
 from rejoin.journal.writer import JournalWriter
+from rejoin.simulation.explore.following import FollowingWorld
 from rejoin.simulation.kernel import Actor, Listener, Millis, SelectiveListener
 from rejoin.simulation.output.summary import COUNTED_EVENTS, Summary, SummaryCounter, summarise
 from rejoin.simulation.output.timeline import Timeline
@@ -160,3 +161,13 @@ def _compared(simulation: Simulation, found: ReaderSummary, reader: ReaderSpec) 
         records_unread=found.unread,
         records_to_come=found.to_come,
     )
+
+
+def check_path(scenario: Scenario) -> None:
+    """Refuse a scenario whose path takes a choice that there is not. Raises ``NoSuchStep``."""
+    if scenario.explore is None or scenario.explore.path is None:
+        return
+    simulation = Simulation(scenario)
+    simulation.begin()
+    assert isinstance(simulation.world, FollowingWorld), "a scenario with a path has such a kernel"
+    simulation.world.follow_to_the_end()

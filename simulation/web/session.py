@@ -17,7 +17,7 @@ from rejoin.simulation.laboratory.run import LaboratoryRun
 from rejoin.simulation.laboratory.settings import controls_of
 from rejoin.simulation.laboratory.state import state_at
 from rejoin.simulation.laboratory.words import sentences
-from rejoin.simulation.run import play
+from rejoin.simulation.run import check_path, play
 from rejoin.simulation.scenario.reading import read_scenario, scenario_from
 
 Explain = Callable[[str, str], list[dict[str, str]]]
@@ -147,7 +147,9 @@ class LaboratorySession:
 
 def run_of(text: str, seed: int | None) -> LaboratoryRun:
     """A run of a scenario's text, which is not played yet. Raises :class:`BadScenario`."""
-    return LaboratoryRun(scenario_from(text), seed)
+    scenario = scenario_from(text)
+    check_path(scenario)
+    return LaboratoryRun(scenario, seed)
 
 
 def journal_of(text: str, seed: int) -> str:

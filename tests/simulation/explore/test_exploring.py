@@ -15,6 +15,7 @@ from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.explore.world import WORLDS, read_world, world_from
 from rejoin.simulation.scenario.reading import BadScenario, scenario_from
 from rejoin.simulation.simulation import Simulation
+from rejoin.simulation.web.session import run_of
 from rejoin.transcript.player import play
 from tests.simulation.search.mutations import every_member_leads
 
@@ -159,3 +160,9 @@ def test_mistakes_in_a_world_are_named(change: str, problem: str) -> None:
     kept = [line for line in ONE.strip().splitlines() if not line.startswith(key)]
     with pytest.raises(BadScenario, match=problem):
         world_from("\n".join([*kept, change]))
+
+
+def test_the_laboratory_refuses_a_path_of_another_world() -> None:
+    text = "horizon: 10s\n" + ONE.replace("depth: 100", "path: [0, 99], depth: 100")
+    with pytest.raises(BadScenario, match="step 1 takes choice 99"):
+        run_of(text, None)
