@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -192,12 +193,27 @@ class Cluster:
 
         await self.until(reached, f"not all consumers are in: {sizes}")
 
+    async def group_led_by(self, node: NodeProcess, *options: str, session_ms: int) -> str:
+        """A Stable group of two consumers that a node coordinates: a busy machine may cost a node its lease."""
+        for attempt in range(5):
+            leaders = await self.led_by(self.nodes)
+            partition = next(partition for partition, led in leaders.items() if led == node.node_id)
+            group = group_in(partition, skipped=attempt)
+            for name in ("first", "second"):
+                self.consume(name, group, *options, session_ms=session_ms)
+            await self.joined({group: 2}, self.nodes)
+            if partition in await self.leaders([node]):
+                return group
+            await self.end_consumers()
+        raise AssertionError(f"node {node.node_id} kept its partitions in no try\n{node.said()}")
+
     async def end_consumers(self) -> None:
         """SIGTERM to all consumers; they end well."""
         for consumer in self.consumers:
             consumer.send_signal(signal.SIGTERM)
         for consumer in self.consumers:
             assert await asyncio.to_thread(consumer.wait, 60) == 0
+        self.consumers.clear()
 
     async def until(self, reached: Callable[[], Awaitable[bool]], what: str) -> None:
         give_up_at = time.monotonic() + PATIENCE_SECONDS
@@ -213,6 +229,7 @@ def _error(answer: dict[str, Any]) -> int:
     return int(answer["topics"][0]["partitions"][0]["errorCode"])
 
 
-def group_in(partition: int) -> str:
-    """A group's name that belongs to an offsets partition."""
-    return next(f"sitters-{n}" for n in range(10_000) if partition_for(f"sitters-{n}", PARTITIONS) == partition)
+def group_in(partition: int, skipped: int = 0) -> str:
+    """A group's name that belongs to an offsets partition, after some that belong there, too."""
+    names = (f"sitters-{n}" for n in range(10_000))
+    return next(islice((name for name in names if partition_for(name, PARTITIONS) == partition), skipped, None))
