@@ -15,9 +15,9 @@ from typing import Any, Final
 from rich.table import Table
 
 from benchmarks import printer
+from rejoin.simulation.explore.canonical.form import digest_of
 from rejoin.simulation.explore.copying import RunSnapshot
 from rejoin.simulation.explore.explorer import explore
-from rejoin.simulation.explore.form import digest_of
 from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.explore.states import KEPT, LIVE, States
 from rejoin.simulation.explore.world import world_from

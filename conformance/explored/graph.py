@@ -24,8 +24,8 @@ from rejoin.protocol.messages.groups.consumer_group_describe import (
 from rejoin.protocol.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
+from rejoin.simulation.explore.canonical.form import FAR
 from rejoin.simulation.explore.choosing import Choice, Kind
-from rejoin.simulation.explore.form import FAR
 from rejoin.simulation.explore.free.client import FreeClient
 from rejoin.simulation.explore.free.clients import FreeClients
 from rejoin.simulation.explore.free.letters import LETTERS

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, Self
 
+from rejoin.simulation.explore.canonical.form import Inside, digest_of, form_of
 from rejoin.simulation.explore.choosing import Choice, Choosing, played
 from rejoin.simulation.explore.copying import copied
-from rejoin.simulation.explore.form import Inside, digest_of, form_of
 from rejoin.simulation.explore.kernel import BEGIN, MESSAGES, ChoosingWorld
 from rejoin.simulation.explore.world import exploring_of
 from rejoin.simulation.kernel import Actor, Millis, order_of

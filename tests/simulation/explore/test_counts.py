@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
-from rejoin.simulation.explore.form import FAR
+from rejoin.simulation.explore.canonical.form import FAR
 from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.explore.world import world_from
 from rejoin.simulation.network import Exchange

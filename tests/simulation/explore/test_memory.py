@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rejoin.simulation.explore.canonical.form import digest_of
 from rejoin.simulation.explore.copying import CannotBeCopied, RunSnapshot, copied
 from rejoin.simulation.explore.explorer import explore
-from rejoin.simulation.explore.form import digest_of
 from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.explore.states import Frontier, States
 from tests.simulation.explore.small_worlds import WORLDS, small_world

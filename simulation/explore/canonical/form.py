@@ -23,6 +23,7 @@ from pydantic import BaseModel
 
 from rejoin.coordinator.core.runtime.timers import Deadlines
 from rejoin.protocol.records.keyed import KeyedRecord, TransactionMarker, VersionedData
+from rejoin.simulation.explore.canonical.left_out import IGNORED, PAST, SETTINGS
 from rejoin.simulation.explore.kernel import BEGIN, FIRST_REQUEST
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
@@ -32,9 +33,6 @@ Write: TypeAlias = Callable[[Any, "Writing"], None]
 END: Final[Millis] = BEGIN + 10**10
 FAR: Final[Millis] = 8 * 3_600_000
 """Deadlines later than this count as never."""
-
-SETTINGS: Final = ("Settings", "ConsumerConfig", "ProducerConfig", "ShareConsumerConfig")
-"""Classes of settings of processes."""
 
 VALUES: Final = "rejoin.protocol."
 """Objects of these modules are values: which of two equal ones stands somewhere does not matter."""
@@ -264,62 +262,6 @@ def _record(value: Any, writing: Writing) -> None:
     writing.out.append(type(value).__name__)
     for name in value.__dataclass_fields__:
         writing.write(getattr(value, name))
-
-
-IGNORED: Final[dict[tuple[str, str], str]] = {
-    ("StepContext", "effects"): "the last step's, which have been carried out",
-    ("StepContext", "now"): "set with each step",
-    ("BaseContext", "effects"): "the last step's, which have been carried out",
-    ("BaseContext", "now"): "set with each step",
-    ("SyntheticLog", "started_at"): "topics of worlds do not grow by themselves",
-    ("TopicTable", "_newest"): "no instant is before it",
-    ("Shard", "_elected_at"): "shown only",
-    ("Shard", "_next_append_id"): "a number, larger than all that are in use",
-    ("GroupsShard", "_loaded_at"): "for the look for expired offsets, which worlds do not reach",
-    ("MemberProgress", "asked_at"): "shown only",
-    ("ConsumerMembership", "joined_at"): "shown only",
-    ("ConsumerMembership", "target_received_at"): "shown only",
-    ("Requests", "last_id"): "a number, larger than all that are in use",
-    ("Actor", "random"): "draws nothing",
-    ("Actor", "number"): "never changes",
-    ("NodeActor", "broker"): "never changes",
-    ("NodeActor", "timer"): "asks its core",
-    ("NodeActor", "watchers"): "observe only",
-    ("NodeActor", "_metadata"): "of no consequence",
-    ("NodeActor", "_contexts"): "of no consequence",
-    ("ConsumerProcess", "timer"): "asks its core",
-    ("ConsumerProcess", "_connections"): "described by themselves",
-    ("ProducerClient", "_timer"): "asks its core",
-    ("ProducerClient", "_connections"): "described by themselves",
-    ("ProducerClient", "requests"): "for reports",
-    ("ProducerActor", "acknowledged"): "for checks",
-    ("ProducerActor", "failures"): "for checks",
-    ("ReaderActor", "_timer"): "asks its core",
-    ("ReaderActor", "_connections"): "described by themselves",
-    ("ReaderActor", "records"): "for checks",
-    ("TransformActor", "handled"): "for checks",
-    ("TransactionCounts", "initialised"): "for reports",
-    ("TransactionCounts", "fenced"): "for reports",
-    ("OffsetCommitValue", "commit_timestamp"): "for expiry, which worlds do not reach",
-}
-"""By class and attribute: why it is left out of a form."""
-
-PAST: Final[dict[str, Millis]] = {
-    "retry_at": 0,
-    "commit_retry_at": 0,
-    "next_auto_at": 0,
-    "session_expires_at": 0,
-    "state_since": 0,
-    "current_state_timestamp": 0,
-    "assignment_timestamp": 0,
-    "_sampled_at": 0,
-    "since": 0,
-    "version": 0,
-    "created_at": 0,
-    "refreshed_at": 1_000,
-    "assignment_at": 1_000,
-}
-"""By attribute: what was longer ago than so many ms was so long ago. Most are deadlines, which have passed or not."""
 
 
 def _contents_of(kind: type) -> Write:
