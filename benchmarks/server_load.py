@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -119,7 +119,8 @@ async def _serve_until_stopped(start: Start, pipe: Connection) -> None:
     stop_requested = asyncio.Event()
     asyncio.get_running_loop().add_reader(pipe.fileno(), stop_requested.set)
     await stop_requested.wait()
-    del kept
+    if isinstance(kept, AsyncExitStack):
+        await kept.aclose()
 
 
 def aiohttp_app(handler: Callable[[web.Request], Awaitable[web.StreamResponse]], path: str) -> Start:

@@ -150,6 +150,7 @@ class _CopySide(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.peer is not None:
+            self.peer.peer = None  # what it still reads goes nowhere
             self.peer.transport.close()
 
 

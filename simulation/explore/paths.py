@@ -8,6 +8,7 @@ import yaml
 
 from rejoin.simulation.explore.choosing import Choice
 from rejoin.simulation.explore.following import FollowingWorld
+from rejoin.simulation.explore.liveness import bound_of
 from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.explore.world import exploring_of
 from rejoin.simulation.output.transcript import GroupTranscript
@@ -42,8 +43,14 @@ def along(scenario: Scenario, path: Path) -> Scenario:
 
 
 def text_along(scenario: Scenario, path: Path) -> str:
-    """The scenario that follows a path, as YAML."""
-    data = along(scenario, path).model_dump(mode="json", by_alias=True, exclude_unset=True)
+    """The scenario that follows a path, as YAML.
+
+    It ends when a group would have settled after the path, in whole seconds, so that a picture shows the path.
+    """
+    instants = [event.at for event in scenario.events] + [run.now for run, _ in replayed(scenario, path)]
+    horizon = min(scenario.horizon, -(-(max(instants, default=0) + bound_of(scenario)) // 1_000) * 1_000)
+    followed = along(scenario, path).model_copy(update={"horizon": horizon})
+    data = followed.model_dump(mode="json", by_alias=True, exclude_unset=True)
     data["explore"] = {**data.get("explore", {}), "path": list(path)}
     text: str = yaml.safe_dump(data, sort_keys=False, width=110, default_flow_style=None)
     return text
