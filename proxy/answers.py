@@ -38,8 +38,10 @@ class BrokerSide(Side):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
-        self.relay.proxy.upstream.discard(self)
-        self.relay.client.close()
+        relay = self.relay
+        relay.proxy.upstream.discard(self)
+        relay.client.close()
+        relay.part()
 
     @property
     def is_blocked(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from enum import Enum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 LENGTH_BYTES: Final = 4
 _LENGTH: Final = struct.Struct(">i").unpack_from
@@ -68,6 +68,11 @@ class FrameSplitter:
     def has_part(self) -> bool:
         """Whether bytes of a frame are here whose end is not."""
         return bool(self._left or self._wanted or self._rest)
+
+    def let_go(self) -> None:
+        """Forget the owner and all bytes: nothing comes any more."""
+        self._owner = cast(Any, None)
+        self._rest, self._held = b"", []
 
     def feed(self, data: bytes = b"") -> None:
         """Take bytes; without any, go on with what waits."""

@@ -28,6 +28,7 @@ class Relay:
         "client",
         "client_host",
         "client_port",
+        "is_connecting",
         "is_draining",
         "is_raw_login",
         "kept_bytes",
@@ -54,6 +55,8 @@ class Relay:
         self.principal: str | None = None
         """The user who logged in at the proxy; none where the proxy checks no login."""
         self.is_raw_login = False
+        self.is_connecting = False
+        """Whether a connection to the broker may still come about."""
         self.is_draining = False
         self.kept_bytes = 0
         """Bytes of the requests that are kept until their answers come."""
@@ -72,6 +75,17 @@ class Relay:
         for side in (self.client, self.broker):
             if side.transport is not None:
                 side.transport.abort()
+
+    def part(self) -> None:
+        """Have both ends let go of the relay once neither has a connection.
+
+        Python frees them at once then: its collector of cycles comes to a process of many connections late.
+        """
+        if self.is_connecting or self.client.transport is not None or self.broker.transport is not None:
+            return
+        self.login = None
+        self.client.let_go()
+        self.broker.let_go()
 
     def settle(self) -> None:
         """Write the answers that are ready in front of those that are awaited, and go on with the broker's."""

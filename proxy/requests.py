@@ -47,7 +47,7 @@ class _KnownClient(NamedTuple):
 class ClientSide(Side):
     """The client's end: what comes are requests."""
 
-    __slots__ = ("_known", "_streamed", "apart", "at_eof", "held")
+    __slots__ = ("_known", "_patience", "_streamed", "apart", "at_eof", "held")
 
     def __init__(self, relay: Relay) -> None:
         super().__init__(relay)
@@ -60,6 +60,8 @@ class ClientSide(Side):
         """The client in inflexible and in flexible headers."""
         self.at_eof = False
         """Whether the client has closed its half."""
+        self._patience: asyncio.TimerHandle | None = None
+        """The end of the time that such a client has."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -71,9 +73,12 @@ class ClientSide(Side):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
+        if self._patience is not None:
+            self._patience.cancel()
         relay = self.relay
         relay.broker.close()
         relay.proxy.closed(relay)
+        relay.part()
 
     @property
     def is_blocked(self) -> bool:
@@ -91,7 +96,7 @@ class ClientSide(Side):
     @property
     def is_over(self) -> bool:
         """Whether all that came before the client closed its half is with the broker, and answered."""
-        return self.at_eof and not self.relay.pending and not self.is_blocked
+        return self.at_eof and not self.is_blocked and not self.relay.pending
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -115,7 +120,7 @@ class ClientSide(Side):
         assert self.transport is not None, "it is open"
         self.at_eof = True
         # A client that is gone looks like this, too, and a broker may never answer it.
-        self.relay.proxy.call_later(HALF_CLOSED_SECONDS, self.relay.end)
+        self._patience = self.relay.proxy.call_later(HALF_CLOSED_SECONDS, self.relay.end)
         return not self.is_over and self.transport.get_extra_info("ssl_object") is None
 
     # --- frames

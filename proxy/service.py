@@ -278,7 +278,8 @@ class Proxy:
         self.counters.connections += 1
         self.relays.add(relay)
         self._no_relay.clear()
-        self._begin(self._connect(relay))
+        relay.is_connecting = True
+        self._begin(self._connect_then_part(relay))
 
     def closed(self, relay: Relay) -> None:
         """A client's connection has ended."""
@@ -288,6 +289,13 @@ class Proxy:
         if not self.relays:
             self._no_relay.set()
         self.watch.connection_ended(relay)
+
+    async def _connect_then_part(self, relay: Relay) -> None:
+        try:
+            await self._connect(relay)
+        finally:
+            relay.is_connecting = False
+            relay.part()
 
     async def _connect(self, relay: Relay) -> None:
         route = relay.route

@@ -87,6 +87,11 @@ class Side(asyncio.Protocol):
             if is_behind:
                 self.relay.proxy.call_later(LINGER_SECONDS, transport.abort)
 
+    def let_go(self) -> None:
+        """Forget the relay: nothing comes from this end any more, and nothing can be sent to it."""
+        self.splitter.let_go()
+        self.relay = cast(Any, None)
+
     def go_on(self) -> None:
         """Take what waits, and read again, where that is possible now."""
         if self.splitter.has_part and not self.is_blocked:

@@ -81,6 +81,8 @@ class BrokerNode(NodeState):
     backoff: ReconnectBackoff
     on_versions: Callable[[Mapping[int, tuple[int, int]]], None]
     on_lost: Callable[[], None]
+    connections: set[BrokerConnection]
+    """All that have not ended, of every broker."""
     versions: dict[int, tuple[int, int]] = field(default_factory=dict)
     last_problem: str = ""
     _login_due_at: float | None = None
@@ -174,6 +176,8 @@ class BrokerNode(NodeState):
     async def _introduce(self) -> BrokerConnection:
         self.versions = {}
         connection = await open_connection(self.address, self.client_id, self.security.ssl)
+        self.connections.add(connection)
+        connection.ended.add_done_callback(lambda _: self.connections.discard(connection))
         try:
             await self._log_in(connection)
             self.versions = await ask_versions(connection)

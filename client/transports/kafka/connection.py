@@ -56,6 +56,8 @@ class BrokerConnection(asyncio.Protocol):
         self._size = 0
         self._wanted = _LENGTH_BYTES
         self._lost_because: str | None = None
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the transport has ended: with TLS, later than the connection is of use."""
 
     @property
     def in_flight(self) -> int:
@@ -93,6 +95,11 @@ class BrokerConnection(asyncio.Protocol):
         """End the connection; whatever waits for an answer fails."""
         self._lose(reason)
 
+    def abort(self) -> None:
+        """End the transport without waiting for the other side's part in that."""
+        if self._transport is not None:
+            self._transport.abort()
+
     def _disconnect_error(self) -> TransportError:
         return TransportError(Failure.DISCONNECT, f"{self.address}: {self._lost_because or 'not connected'}")
 
@@ -115,6 +122,8 @@ class BrokerConnection(asyncio.Protocol):
         self._transport = cast(asyncio.WriteTransport, transport)
 
     def connection_lost(self, error: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
         self._lose(str(error) if error is not None else "the broker closed the connection")
 
     def data_received(self, data: bytes) -> None:

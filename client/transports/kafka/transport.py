@@ -22,12 +22,15 @@ from rejoin.client.core.inputs import Failure
 from rejoin.client.transports.base import TransportError
 from rejoin.client.transports.kafka.address import BrokerAddress, broker_address
 from rejoin.client.transports.kafka.broker import BrokerNode, Security, SubmittedRequest
+from rejoin.client.transports.kafka.connection import BrokerConnection
 from rejoin.client.transports.nodes import ReconnectBackoff
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.metadata import MetadataResponse
 from rejoin.protocol.registry import BY_REQUEST, DEFINED, Api
 
 _BOOTSTRAP_ID = -1
+_GOODBYE_SECONDS = 1.0
+"""How long a broker has for its part in the end of a TLS connection."""
 
 
 class KafkaTransport:
@@ -60,6 +63,7 @@ class KafkaTransport:
         ]
         self._known: list[Endpoint] = []
         self._brokers: dict[Endpoint, BrokerNode] = {}
+        self._connections: set[BrokerConnection] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,6 +81,11 @@ class KafkaTransport:
         for broker in self._brokers.values():
             broker.close("the client is closed")
         self._brokers.clear()
+        if connections := list(self._connections):
+            # TLS ends with a message of either side, which the loop must still be there for.
+            await asyncio.wait([each.ended for each in connections], timeout=_GOODBYE_SECONDS)
+            for each in connections:
+                each.abort()
         await asyncio.sleep(0)
 
     def disconnect(self, to: Endpoint) -> None:
@@ -143,6 +152,7 @@ class KafkaTransport:
                 backoff=self._backoff,
                 on_versions=self._take_versions,
                 on_lost=self._lost,
+                connections=self._connections,
             )
         return broker
 
