@@ -139,10 +139,12 @@ class _Explorer:
     def _expand(self, frontier: Frontier, following: Frontier, level: int) -> None:
         """Take every choice in every state of a depth, and take in the new states."""
         sleepers = self.sleepers
-        for state, run in frontier.taken():
+        for state, kept in frontier.taken():
+            before, run = (kept, kept.restore()) if isinstance(kept, RunSnapshot) else (None, kept)
             choices = run.choices()
             takes, quiet = (choices, []) if sleepers is None else sleepers.to_take(state, choices)
-            before = RunSnapshot(run) if len(takes) > 1 else None
+            if before is None and len(takes) > 1:
+                before = RunSnapshot(run)
             ids = run.world.ids
             for at, choice in enumerate(takes, 1):
                 made = run if before is None or at == len(takes) else before.restore()

@@ -18,6 +18,9 @@ from rejoin.simulation.kernel import Act, Actor, Deadline, Lane, Millis, Order, 
 BEGIN: Final[Millis] = 1_600_000_000_000
 """The clock's first instant: larger than any number in a state that is no instant."""
 
+END: Final[Millis] = BEGIN + 10**10
+"""The clock stays before it."""
+
 FIRST_REQUEST: Final = 10**15
 """Numbers of requests begin here, so that they are known from other numbers."""
 

@@ -117,14 +117,12 @@ class Frontier:
         elif len(self._runs) < self._live + self._kept:
             self._runs.append(RunSnapshot(run))
 
-    def taken(self) -> Iterator[tuple[int, ExploredRun]]:
-        """Each state with a run of its own, and nothing is left of it here."""
+    def taken(self) -> Iterator[tuple[int, ExploredRun | RunSnapshot[ExploredRun]]]:
+        """Each state as a run of its own, or as a snapshot, and nothing is left of it here."""
         for at, state in enumerate(self._numbers):
             kept = None
             if at < len(self._runs):
                 kept, self._runs[at] = self._runs[at], None
-            if isinstance(kept, RunSnapshot):
-                kept = kept.restore()
             yield state, self._ancestry.run_of(state) if kept is None else kept
 
     def copies(self) -> Iterator[tuple[int, Callable[[], ExploredRun]]]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from random import Random
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -22,15 +23,15 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from rejoin.coordinator.core.runtime.timers import Deadlines
-from rejoin.protocol.records.keyed import KeyedRecord, TransactionMarker, VersionedData
-from rejoin.simulation.explore.canonical.left_out import IGNORED, PAST, SETTINGS
-from rejoin.simulation.explore.kernel import BEGIN, FIRST_REQUEST
+from rejoin.protocol.types import TopicPartition
+from rejoin.simulation.explore.canonical.contents import contents_of
+from rejoin.simulation.explore.canonical.left_out import SETTINGS
+from rejoin.simulation.explore.kernel import BEGIN, END, FIRST_REQUEST
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 
 Write: TypeAlias = Callable[[Any, "Writing"], None]
 
-END: Final[Millis] = BEGIN + 10**10
 FAR: Final[Millis] = 8 * 3_600_000
 """Deadlines later than this count as never."""
 
@@ -41,32 +42,49 @@ _ID: Final = re.compile(r"00000000-0000-4000-8000-[0-9a-f]{12}|\b00000[0-9a-f]{7
 """An id that was made in this run, or a number of twelve digits: the name of a wait, or the end of a member id."""
 _MARK: Final = "00000"
 _MARK_IN_BYTES: Final = b"-4000-8000-"
+_NOW: Final = "now"
+"""Stands before a distance from now."""
+_PAIR: Final = ("(", 2)
+_MOST_KEPT: Final = 10_000
+"""How many forms of values are kept."""
 
 
 class Writing:
     """A form that is being written."""
 
-    __slots__ = ("ids", "kept", "known", "now", "numbers", "out")
+    __slots__ = ("ids", "kept", "met", "now", "numbers", "out")
 
-    def __init__(self, now: Millis, known: dict[int, str]) -> None:
+    def __init__(self, now: Millis, known: Mapping[int, str]) -> None:
         self.now = now
-        self.known: dict[int, Any] = dict(known)
-        """Names or numbers of objects, by identity."""
+        self.met: dict[int, tuple[str | int]] = {key: (name,) for key, name in known.items()}
+        """By identity: what is written in place of an object that is named, or was met before."""
         self.kept: list[Any] = []
-        """Objects that were met: while they are kept no other has their identity."""
+        """Objects that were made for the form: while they are kept no other has their identity."""
         self.out: list[Any] = []
         self.ids: list[int] = []
         """Where in the form a text has ids."""
         self.numbers: list[int] = []
         """Where in the form a request's number is."""
 
-    def write(self, value: Any) -> None:
-        """Write a value."""
-        kind = type(value)
-        rule = _RULES.get(kind)
-        if rule is None:
-            rule = _RULES[kind] = _rule_of(kind)
-        rule(value, self)
+    def write(self, values: Iterable[Any]) -> None:
+        """Write values, one after the other."""
+        out, rules = self.out, _RULES
+        append = out.append
+        for value in values:
+            kind = type(value)
+            if kind is str:
+                if _MARK in value:
+                    self.ids.append(len(out))
+                append(value)
+            elif kind is int:
+                if value < BEGIN:
+                    append(value)
+                else:
+                    _large(value, self)
+            elif value is None or kind is bool:
+                append(value)
+            else:
+                rules[kind](value, self)
 
     def tokens(self) -> list[Any]:
         """The whole form, with ranks in place of names."""
@@ -84,23 +102,48 @@ class Writing:
         return out
 
 
+class _Kept(NamedTuple):
+    """The form of a value, and where in it ids and numbers are."""
+
+    value: Any
+    tokens: list[Any]
+    ids: list[int]
+    numbers: list[int]
+
+
 class Inside(NamedTuple):
     """An object that a form names elsewhere, and describes here."""
 
     value: Any
 
 
-def form_of(now: Millis, known: dict[int, str], parts: Iterable[Any]) -> list[Any]:
+def form_of(now: Millis, known: Mapping[int, str], parts: Iterable[Any]) -> list[Any]:
     """The canonical form of some parts as a list of plain values. ``known``: objects that are written by name."""
     writing = Writing(now, known)
-    for part in parts:
-        writing.write(part)
+    parts = list(parts)
+    writing.write(parts)
     return writing.tokens()
 
 
 def digest_of(tokens: list[Any]) -> bytes:
     """The 128 bits of a form."""
     return blake2b(marshal.dumps(tokens, 2), digest_size=16).digest()
+
+
+class _Rules(dict[type, Write]):
+    """By class: how an object is written."""
+
+    def __missing__(self, kind: type) -> Write:
+        made = self[kind] = _rule_of(kind)
+        return made
+
+
+class _Contents(dict[type, Write]):
+    """By class: how what is set on an object is written."""
+
+    def __missing__(self, kind: type) -> Write:
+        made = self[kind] = _contents(kind)
+        return made
 
 
 def _rule_of(kind: type) -> Write:
@@ -110,21 +153,84 @@ def _rule_of(kind: type) -> Write:
         if issubclass(kind, base):
             return rule
     dataclass = getattr(kind, "__dataclass_params__", None)
-    if kind.__module__.startswith(VALUES) or (dataclass is not None and dataclass.frozen):
-        return _contents_of(kind)
-    return _once(_contents_of(kind))
+    if kind.__module__.startswith(VALUES) or issubclass(kind, BaseModel):
+        return _value(kind)
+    return _contents(kind) if dataclass is not None and dataclass.frozen else _object(kind)
+
+
+def _contents(kind: type) -> Write:
+    contents = contents_of(kind)
+
+    def write(value: Any, writing: Writing) -> None:
+        head, values = contents(value, writing.now)
+        writing.out.append(head)
+        writing.write(values)
+
+    return write
+
+
+def _object(kind: type) -> Write:
+    """An object by identity: described where it is met first."""
+    contents = contents_of(kind)
+
+    def write(value: Any, writing: Writing) -> None:
+        met, key = writing.met, id(value)
+        if key in met:
+            writing.out.append(met[key])
+        else:
+            met[key] = (len(met),)
+            head, values = contents(value, writing.now)
+            writing.out.append(head)
+            writing.write(values)
+
+    return write
+
+
+def _value(kind: type) -> Write:
+    """A value that all copies of a state share: its form is kept, unless it depends on now or on objects."""
+    contents = contents_of(kind)
+
+    def write(value: Any, writing: Writing) -> None:
+        out, key = writing.out, id(value)
+        start = len(out)
+        kept = _KEPT.get(key)
+        if kept is not None:
+            out += kept.tokens
+            writing.ids += [start + at for at in kept.ids]
+            writing.numbers += [start + at for at in kept.numbers]
+            return
+        ids, numbers, objects = len(writing.ids), len(writing.numbers), len(writing.met)
+        head, values = contents(value, writing.now)
+        out.append(head)
+        writing.write(values)
+        tokens = out[start:]
+        if len(writing.met) == objects and _NOW not in tokens and not any(map(_is_met, tokens)):
+            if len(_KEPT) >= _MOST_KEPT:
+                _KEPT.clear()
+            _KEPT[key] = _Kept(
+                value,
+                tokens,
+                [at - start for at in writing.ids[ids:]],
+                [at - start for at in writing.numbers[numbers:]],
+            )
+
+    return write
+
+
+def _is_met(token: Any) -> bool:
+    return type(token) is tuple and len(token) == 1
 
 
 def _plain(value: Any, writing: Writing) -> None:
     writing.out.append(value)
 
 
-def _int(value: int, writing: Writing) -> None:
+def _large(value: int, writing: Writing) -> None:
+    """An instant, as its distance from now, or a request's number."""
     if value >= BEGIN:
         if value < END:
-            writing.out.append("now")
-            value -= writing.now
-            value = min(value, FAR)
+            writing.out.append(_NOW)
+            value = min(value - writing.now, FAR)
         elif value >= FIRST_REQUEST:
             writing.numbers.append(len(writing.out))
     writing.out.append(value)
@@ -150,99 +256,94 @@ def _named(value: Any, writing: Writing) -> None:
 
 def _sequence(value: Any, writing: Writing) -> None:
     writing.out.append(("(", len(value)))
-    for each in value:
-        writing.write(each)
+    writing.write(value)
+
+
+def _partition(value: TopicPartition, writing: Writing) -> None:
+    """As any tuple of two values, which it equals."""
+    if _MARK in value[0]:
+        _sequence(value, writing)
+    else:
+        writing.out += (_PAIR, *value)
 
 
 def _set(value: Any, writing: Writing) -> None:
     writing.out.append(("{", len(value)))
-    for each in sorted(value, key=_sort_key):
-        writing.write(each)
-
-
-def _sort_key(value: Any) -> str:
-    return repr(value)
-
-
-def _mapping(value: Mapping[Any, Any], writing: Writing) -> None:
-    writing.out.append(("{:", len(value)))
-    for key, each in value.items():
-        writing.write(key)
-        writing.write(each)
+    writing.write(_ordered(value))
 
 
 def _inside(value: Inside, writing: Writing) -> None:
-    contents_of = _CONTENTS.get(type(value.value))
-    if contents_of is None:
-        contents_of = _CONTENTS[type(value.value)] = _contents_of(type(value.value))
-    contents_of(value.value, writing)
+    _CONTENTS[type(value.value)](value.value, writing)
 
 
 def _exchange(value: Exchange, writing: Writing) -> None:
     """A request and its response. Where its connection is no more, nothing comes of it."""
     writing.out.append("Exchange")
     if value.serial == value.connection.serial:
-        writing.write(value.connection)
-        writing.write(value.request_id)
-        writing.write(value.request)
-        writing.out.append(value.version)
-        writing.write(value.response)
-
-
-def _met(value: Any, writing: Writing) -> bool:
-    known = writing.known.get(id(value))
-    if known is not None:
-        writing.out.append(("met", known))
-        return True
-    writing.known[id(value)] = len(writing.known)
-    writing.kept.append(value)
-    return False
+        writing.write((value.connection, value.request_id, value.request, value.version, value.response))
 
 
 def _once(rule: Write) -> Write:
+    """Objects by identity: written where they are met first."""
+
     def write(value: Any, writing: Writing) -> None:
-        if not _met(value, writing):
+        met, key = writing.met, id(value)
+        if key in met:
+            writing.out.append(met[key])
+        else:
+            met[key] = (len(met),)
             rule(value, writing)
 
     return write
 
 
-def _filled_once(rule: Write) -> Write:
+def _filled_once(sign: str, items: Callable[[Any], Iterable[Any]] | None = None) -> Write:
     """Containers by identity, but for empty ones: these may be a constant, whose copies are not one object."""
+    empty = (sign, 0)
 
     def write(value: Any, writing: Writing) -> None:
-        if not value or not _met(value, writing):
-            rule(value, writing)
+        out = writing.out
+        if not value:
+            out.append(empty)
+            return
+        met, key = writing.met, id(value)
+        if key in met:
+            out.append(met[key])
+        else:
+            met[key] = (len(met),)
+            out.append((sign, len(value)))
+            writing.write(value if items is None else items(value))
 
     return write
+
+
+def _items(value: Mapping[Any, Any]) -> Iterable[Any]:
+    return chain.from_iterable(value.items())
+
+
+def _ordered(value: Iterable[Any]) -> Iterable[Any]:
+    return sorted(value, key=repr)
 
 
 def _method(value: Any, writing: Writing) -> None:
     writing.out.append(value.__qualname__)
     owner = value.__self__
     if owner is not None and not isinstance(owner, (ModuleType, type)):
-        writing.write(owner)
+        writing.write((owner,))
 
 
 def _function(value: FunctionType, writing: Writing) -> None:
     writing.out.append(value.__qualname__)
-    if value.__closure__ and not _met(value, writing):
-        for cell in value.__closure__:
-            writing.write(cell.cell_contents)
+    if value.__closure__:
+        _CELLS(value, writing)
+
+
+def _cells(value: FunctionType, writing: Writing) -> None:
+    writing.write(cell.cell_contents for cell in value.__closure__ or ())
 
 
 def _partial(value: partial[Any], writing: Writing) -> None:
-    writing.write(value.func)
-    writing.write(value.args)
-    writing.write(value.keywords)
-
-
-def _model(value: BaseModel, writing: Writing) -> None:
-    name = type(value).__name__
-    writing.out.append(name)
-    for attribute, each in value.__dict__.items():
-        if (name, attribute) not in IGNORED:
-            writing.write(each)
+    writing.write((value.func, value.args, value.keywords))
 
 
 def _settings(value: BaseModel, writing: Writing) -> None:
@@ -255,51 +356,9 @@ def _settings(value: BaseModel, writing: Writing) -> None:
 
 
 def _deadlines(value: Deadlines, writing: Writing) -> None:
-    writing.write(value.due())
-
-
-def _record(value: Any, writing: Writing) -> None:
-    writing.out.append(type(value).__name__)
-    for name in value.__dataclass_fields__:
-        writing.write(getattr(value, name))
-
-
-def _contents_of(kind: type) -> Write:
-    """The rule for what is set on an object."""
-    name = kind.__name__
-    bases = [base.__name__ for base in kind.__mro__]
-    left_out = frozenset(attribute for owner, attribute in IGNORED if owner in bases)
-    slots = [
-        (slot, descriptor.__get__, PAST.get(slot))
-        for base in reversed(kind.__mro__)
-        for slot, descriptor in vars(base).items()
-        if type(descriptor).__name__ == "member_descriptor" and slot not in left_out
-    ]
-    has_dict = any("__dict__" in vars(base) for base in kind.__mro__)
-
-    def write(value: Any, writing: Writing) -> None:
-        writing.out.append(name)
-        for slot, get, longest in slots:
-            try:
-                attribute = get(value)
-            except AttributeError:
-                continue  # never set
-            writing.out.append(slot)
-            if longest is not None and type(attribute) is int and BEGIN <= attribute < END:
-                attribute = max(attribute, writing.now - longest)
-            writing.write(attribute)
-        if has_dict:
-            for attribute_name in sorted(value.__dict__):
-                if attribute_name in left_out:
-                    continue
-                attribute = value.__dict__[attribute_name]
-                writing.out.append(attribute_name)
-                longest = PAST.get(attribute_name)
-                if longest is not None and type(attribute) is int and BEGIN <= attribute < END:
-                    attribute = max(attribute, writing.now - longest)
-                writing.write(attribute)
-
-    return write
+    due = value.due()
+    writing.kept.append(due)
+    writing.write((due,))
 
 
 _BY_BASE: Final[tuple[tuple[Any, Write], ...]] = (
@@ -307,25 +366,27 @@ _BY_BASE: Final[tuple[tuple[Any, Write], ...]] = (
     ((Enum, re.Pattern, UUID, range), _named),
     ((type, ModuleType, Random), lambda value, writing: writing.out.append(getattr(value, "__name__", "random"))),
     ((BaseException,), _named),
-    ((int,), _int),
+    ((int,), _large),
     ((str,), _str),
     ((bytes,), _bytes),
     ((Inside,), _inside),
+    ((TopicPartition,), _partition),
     ((tuple,), _sequence),
     ((frozenset,), _set),
-    ((list, deque), _filled_once(_sequence)),
-    ((set,), _filled_once(_set)),
-    ((Mapping,), _filled_once(_mapping)),
-    ((BaseModel,), _model),
-    ((KeyedRecord, TransactionMarker, VersionedData), _record),
+    ((list, deque), _filled_once("(")),
+    ((set,), _filled_once("{", _ordered)),
+    ((Mapping,), _filled_once("{:", _items)),
     ((MethodType, BuiltinFunctionType), _method),
     ((partial,), _partial),
     ((FunctionType,), _function),
-    ((CellType,), lambda value, writing: writing.write(value.cell_contents)),
+    ((CellType,), lambda value, writing: writing.write((value.cell_contents,))),
     ((Deadlines,), _once(_deadlines)),
     ((Exchange,), _once(_exchange)),
 )
-_RULES: Final[dict[type, Write]] = {}
-_CONTENTS: Final[dict[type, Write]] = {}
+_KEPT: Final[dict[int, _Kept]] = {}
+"""By identity: forms of values, which stay in memory with them."""
+_CELLS: Final = _once(_cells)
+_RULES: Final = _Rules()
+_CONTENTS: Final = _Contents()
 _SETTINGS: Final[dict[int, tuple[BaseModel, str]]] = {}
 """By identity: settings, which stay in memory, and their hash."""
