@@ -49,6 +49,7 @@ SHORT: Final = (
 LONG: Final = (
     "kafka.throughput",
     "kafka.share_peers",
+    "explorer.memory",
     "sweep",
     "report.watch",
     "recovered_from_logs",
@@ -58,7 +59,7 @@ LONG: Final = (
 """Those that take longer. They run when they are named, and with ``--long``."""
 
 
-HAS_QUICK: Final = ("commits", "report.time", "assignors", "kafka.throughput", "proxy.speed")
+HAS_QUICK: Final = ("commits", "report.time", "assignors", "kafka.throughput", "proxy.speed", "explorer.memory")
 """Benchmarks whose ``main()`` measures less when it is called with ``quick``."""
 
 

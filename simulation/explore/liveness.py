@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -30,51 +29,69 @@ def bound_of(scenario: Scenario) -> Millis:
 
 
 class Graph:
-    """The states of an exploration by number, in the order in which they were met, and the edges without faults."""
+    """The states of an exploration by number, in the order in which they were met, and the edges without faults.
+
+    A state takes 5 bytes and an edge 8: the edges to a state are a chain, each with the number of the one before.
+    """
 
     def __init__(self) -> None:
         self.settled = bytearray()
         """By state: 1 where all that must hold in the end holds, and nothing travels."""
+        self._last = array("I")
+        """By state: the number of the last edge to it and 1, or 0."""
         self._from = array("I")
-        self._to = array("I")
+        """By edge: the state that it comes from."""
+        self._earlier = array("I")
+        """By edge: the number of the one before to the same state and 1, or 0."""
 
     def met(self, run: ExploredRun) -> None:
         """Take the next state."""
-        self.settled.append(run.is_settled())
+        self.add(run.is_settled())
+
+    def add(self, is_settled: bool) -> None:
+        """Take the next state, of which this is known."""
+        self.settled.append(is_settled)
+        self._last.append(0)
 
     def edge(self, before: int, choice: Choice, after: int) -> None:
         """Take an edge between two states."""
         if choice.kind not in FAULTS and before != after:
             self._from.append(before)
-            self._to.append(after)
+            self._earlier.append(self._last[after])
+            self._last[after] = len(self._from)
 
-    def stuck(self, leaves: Iterable[tuple[int, Callable[[], ExploredRun]]], bound: Millis) -> list[int]:
+    def stuck(self, leaves: Iterable[tuple[int, Callable[[], ExploredRun]]], bound: Millis) -> array[int]:
         """The states from which no way leads to a settled one, in the order in which they were met.
 
         ``leaves`` are states that were not gone on from: from each of them the ordinary order is tried, for ``bound``
         ms of virtual time.
         """
-        count = len(self.settled)
         good = bytearray(self.settled)
-        before: list[list[int]] = [[] for _ in range(count)]
-        for source, target in zip(self._from, self._to, strict=True):
-            before[target].append(source)
-        self._spread(good, before, [state for state in range(count) if good[state]])
+        for state, is_settled in enumerate(self.settled):
+            if is_settled:
+                self._spread(good, state)
         for state, run_of in leaves:
             if not good[state] and settles(run_of(), bound):
                 good[state] = 1
-                self._spread(good, before, [state])
-        return [state for state in range(count) if not good[state]]
+                self._spread(good, state)
+        return array("I", (state for state, is_good in enumerate(good) if not is_good))
 
-    @staticmethod
-    def _spread(good: bytearray, before: list[list[int]], states: list[int]) -> None:
+    def _spread(self, good: bytearray, state: int) -> None:
         """From what leads to a good state a way leads on."""
-        waiting = deque(states)
+        waiting = array("I", (state,))
         while waiting:
-            for source in before[waiting.popleft()]:
+            edge = self._last[waiting.pop()]
+            while edge:
+                source = self._from[edge - 1]
+                edge = self._earlier[edge - 1]
                 if not good[source]:
                     good[source] = 1
                     waiting.append(source)
+
+    def size(self) -> int:
+        """Bytes of memory that are in use."""
+        numbers = len(self._last) + len(self._from) + len(self._earlier)
+        return len(self.settled) + numbers * self._last.itemsize
 
 
 def settles(run: ExploredRun, bound: Millis) -> bool:

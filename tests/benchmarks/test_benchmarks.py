@@ -39,6 +39,7 @@ TINY: dict[str, dict[str, Any]] = {
     "kafka.batches": {"ROUNDS": 1, "SIZES": {"2 kB": (2_048, 5)}},
     "kafka.share_groups": {"FETCHES": 2, "ROUNDS": 1, "BOUND": 1_000.0},
     "explorer.states": {"STATES": 8, "TABLE": 2_000},
+    "explorer.memory": {"QUICK_STATES": 2_000, "QUICK_KEPT": 4, "BOUND_GB": 1_000.0},
     "proxy.speed": {"QUICK_SET_UPS": 1, "ROUNDS": 1, "SECONDS": 0.02, "MANY": 20, "WAVES": 1, "FAILS_BEYOND": 1e9}
     | {"OURS": ("--journal",), "AIMED": ("--journal",)},
     "parked_joins": {"SIZES": (20,)},
@@ -100,6 +101,7 @@ SHOWN: dict[str, list[str]] = {
     "heartbeats.kafka": [rf"{server} +│ +[\d.]+ +│ +[\d,]+" for server in ("echo", "HTTP", "Kafka")],
     "kafka.share_groups": [r"implicit: ShareFetch +│ +[\d,]+ │ +[\d.]+ │", r"the bound is 1000"],
     "explorer.states": [r"classic, 2 members +│", r"share, 2 members +│"],
+    "explorer.memory": [r"2,000 states, 4,000 edges +│ +\d+ +│ +\d+ +│", r"8 kept: [\d.]+ GB, bound 1000 GB: kept"],
     "proxy.speed": [
         *(rf"{api} +│ {name} +│ +[\d.]+ │" for api in ("Heartbeat", "Fetch") for name in ("no proxy", "--journal")),
         r"copying +│ +[\d.]+ │ +[\d.]+ │ +-?[\d.]+ │ +[\d.]+ │",
