@@ -78,12 +78,19 @@ def actor_of(lane: Lane) -> int:
     return lane // _SLOTS % _ACTORS
 
 
+def lane_in_place(lane: Lane, number: int) -> Lane:
+    """The lane that an actor of another number would have in place of this one's."""
+    return lane + (number - actor_of(lane)) * _SLOTS
+
+
 class Actor:
     """A node or a consumer's process, which may be paused for a while."""
 
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
+        self.client_id = name
+        """The client id that it sends."""
         self.number = world.enlist()
         self.random = world.new_random()
         self.paused_until: Millis = 0

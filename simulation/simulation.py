@@ -27,6 +27,7 @@ from rejoin.simulation.actors.streams.application import Application
 from rejoin.simulation.actors.transactional_transformers import TransactionalTransformActor
 from rejoin.simulation.actors.transformers import TransformActor, TransformCode
 from rejoin.simulation.disk import Disk
+from rejoin.simulation.explore.canonical.symmetry import symmetric_groups
 from rejoin.simulation.explore.choosing import played
 from rejoin.simulation.explore.following import FollowingWorld
 from rejoin.simulation.idle import IdleSkipper
@@ -206,6 +207,8 @@ class Simulation:
                 found.on_step = self.idle.consider
                 found.on_resume = self.idle.resume
             found.is_duplicate = like is not None
+            if group_id in symmetric_groups(self.scenario):
+                found.client_id = group_id
             self.consumers[name] = found
         return found
 

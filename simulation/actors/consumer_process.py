@@ -147,7 +147,7 @@ class ConsumerProcess(NetworkClient):
 
     def _own_member_id(self) -> str:
         """A member id that the client makes, anew with each start."""
-        return f"{self.name}-{UUID(int=self.random.getrandbits(128), version=4)}"
+        return f"{self.client_id}-{UUID(int=self.random.getrandbits(128), version=4)}"
 
     def reads(self, topic: str) -> bool:
         """Whether the consumer is subscribed to a topic."""

@@ -133,8 +133,8 @@ class NodeActor(Actor):
     def _context(self, exchange: Exchange) -> Context:
         connection = exchange.connection
         if connection.name:
-            return Context(exchange.version, connection.client.name, connection=connection.name)
-        who = (connection.client.name, exchange.version)
+            return Context(exchange.version, connection.client.client_id, connection=connection.name)
+        who = (connection.client.client_id, exchange.version)
         context = self._contexts.get(who)
         if context is None:
             context = self._contexts[who] = Context(exchange.version, who[0])

@@ -66,12 +66,14 @@ def explore(
     most_states: int | None = None,
     liveness: bool = True,
     reduction: bool = False,
+    symmetry: bool = True,
     on_progress: Callable[[Reached], None] | None = None,
 ) -> Exploration:
     """Explore a world to a depth, or until a rule is broken or ``most_states`` have been met.
 
     With ``liveness`` a way to a settled state is looked for from each state that was met. With ``reduction`` of
     independent steps one order is taken: the same states, by fewer edges, and without ``liveness``, which needs all.
+    Without ``symmetry``, and with ``reduction``, members keep their places also where the world lets them change.
     """
     if reduction:
         check_reducible(scenario)
@@ -81,7 +83,7 @@ def explore(
     gc.set_threshold(_COLLECT_EVERY, 20, 100)
     try:
         return _Explorer(
-            scenario, depth or exploring_of(scenario).depth, most_states, liveness, reduction, on_progress
+            scenario, depth or exploring_of(scenario).depth, most_states, liveness, reduction, symmetry, on_progress
         ).run()
     finally:
         gc.set_threshold(*before)
@@ -95,6 +97,7 @@ class _Explorer:
         most_states: int | None,
         liveness: bool,
         reduction: bool,
+        symmetry: bool,
         on_progress: Callable[[Reached], None] | None,
     ) -> None:
         self.scenario = scenario
@@ -104,13 +107,14 @@ class _Explorer:
         self.found = Exploration()
         self.states = States()
         self.graph = Graph() if liveness else None
+        self.symmetry = symmetry and not reduction
         self.sleepers = Sleepers() if reduction else None
         self.began = time.monotonic()
 
     def run(self) -> Exploration:
         found = self.found
         try:
-            root = ExploredRun(self.scenario)
+            root = ExploredRun(self.scenario, symmetry=self.symmetry)
         except Violation as violation:
             found.counterexample = Counterexample((), (), violation.check, violation.text)
             return found

@@ -38,6 +38,9 @@ class Exploring(Part):
     """Appends take time: what happens between one and its end is left open."""
     failing_appends: bool = False
     """An append may fail with NOT_ENOUGH_REPLICAS."""
+    symmetry: bool = False
+    """States that differ only in which of a group's equal members is which are one state. Such members send one client
+    id."""
     free: FreeSpec | None = None
     """Clients that may send anything at any time, beside the groups' consumers."""
     path: tuple[int, ...] | None = None

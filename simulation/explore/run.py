@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from operator import attrgetter
-from typing import Any, Self
+from operator import itemgetter
+from typing import Any, Final, Self
 
+from rejoin.client.core.consumer import ConsumerCore
+from rejoin.simulation.actors.consumer_process import ConsumerProcess
 from rejoin.simulation.explore.canonical.form import Inside, digest_of, form_of
+from rejoin.simulation.explore.canonical.symmetry import Renaming, named_by, renamings, symmetric_groups
 from rejoin.simulation.explore.choosing import Choice, Choosing, played
 from rejoin.simulation.explore.copying import copied
 from rejoin.simulation.explore.kernel import BEGIN, MESSAGES, ChoosingWorld
 from rejoin.simulation.explore.world import exploring_of
-from rejoin.simulation.kernel import Actor, Millis, order_of
+from rejoin.simulation.kernel import Actor, Millis, actor_of, order_of
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.checked_simulation import CheckedSimulation
 from rejoin.simulation.simulation import Simulation
 
+SAME: Final = Renaming({})
+"""All clients keep their places."""
+
 
 class ExploredRun:
-    """One run, checked. ``watch`` sees its simulation before that begins."""
+    """One run, checked. ``watch`` sees its simulation before that begins.
 
-    def __init__(self, scenario: Scenario, watch: Callable[[Simulation], None] | None = None) -> None:
+    With ``symmetry`` equal members of a group may change places, where the world lets them.
+    """
+
+    def __init__(
+        self, scenario: Scenario, watch: Callable[[Simulation], None] | None = None, *, symmetry: bool = True
+    ) -> None:
+        self.symmetric = symmetric_groups(scenario) if symmetry else frozenset()
         self.world = ChoosingWorld(BEGIN)
         self.simulation = Simulation(played(scenario), skip=False, world=self.world)
         if watch is not None:
@@ -60,7 +72,7 @@ class ExploredRun:
 
     # -- the state
 
-    def known(self) -> dict[int, str]:
+    def known(self, renaming: Renaming = SAME) -> dict[int, str]:
         """The objects that a form names."""
         simulation = self.simulation
         known = {
@@ -73,32 +85,32 @@ class ExploredRun:
             id(simulation.disk): "disk",
             id(simulation.actions): "actions",
         }
-        known.update((id(actor), actor.name) for actor in self.actors())
+        known.update((id(actor), renaming.name(actor.name)) for actor in self.actors())
         known.update(
-            (id(connection), f"connection {connection.request_lane}") for connection in simulation.network.connections
+            (id(connection), f"connection {renaming.lane(connection.request_lane)}")
+            for connection in simulation.network.connections
         )
         if self.choosing.free is not None:
             known.update(self.choosing.free.known())
         return known
 
-    def actors(self) -> Iterator[Actor]:
+    def actors(self, renaming: Renaming = SAME) -> Iterator[Actor]:
         """Everything that runs by itself, always in the same order."""
         simulation = self.simulation
         yield simulation.operator
         yield from simulation.cluster.nodes
-        for name in sorted(simulation.consumers):
-            yield simulation.consumers[name]
+        yield from sorted(simulation.consumers.values(), key=lambda consumer: renaming.name(consumer.name))
         for producers in simulation.producers.values():
             yield from producers
         yield from simulation.readers.values()
 
-    def parts(self) -> Iterator[Any]:
+    def parts(self, renaming: Renaming = SAME) -> Iterator[Any]:
         """Everything that what follows may depend on."""
         simulation = self.simulation
         yield self.choosing.faults_left
         yield self.choosing.events_left
-        yield from self._travelling()
-        for actor in self.actors():
+        yield from self._travelling(renaming)
+        for actor in self.actors(renaming):
             yield actor.name
             yield Inside(actor)
         cluster, disk = simulation.cluster, simulation.disk
@@ -112,30 +124,53 @@ class ExploredRun:
         if self.choosing.free is not None:
             yield from self.choosing.free.parts()
 
-    def _travelling(self) -> Iterator[Any]:
+    def _travelling(self, renaming: Renaming) -> Iterator[Any]:
         """Calls that wait for their turn, and the connections in use."""
         lanes, network = self.world.lanes, self.simulation.network
-        for lane in sorted(lanes):
-            yield lane
+        for lane in sorted(lanes, key=renaming.lane):
+            yield renaming.lane(lane)
             for entry in lanes[lane]:
                 yield from (entry.act, entry.argument)
                 if order_of(lane) not in MESSAGES:
                     yield entry.when
         yield (network.blocked, network.delays, network.lost_requests, network.lost_answers)
-        for connection in sorted(network.connections, key=attrgetter("request_lane")):
+        for place, connection in sorted(
+            ((renaming.lane(each.request_lane), each) for each in network.connections), key=itemgetter(0)
+        ):
             if connection.client.names_connections:
                 yield connection.serial
             if connection.waiting or connection.is_breaking or connection.undelivered:
-                yield (connection.request_lane, connection.is_breaking, connection.undelivered)
+                yield (place, connection.is_breaking, connection.undelivered)
                 yield list(connection.waiting.values())
 
-    def form(self) -> list[Any]:
-        """The canonical form of the state."""
-        return form_of(self.world.now, self.known(), self.parts())
+    def form(self, renaming: Renaming = SAME) -> list[Any]:
+        """The canonical form of the state, with clients in the places of others."""
+        known, parts = self.known(renaming), self.parts(renaming)
+        return renaming.tokens(form_of(self.world.now, known, parts, by_appearance=bool(self.symmetric)))
 
     def digest(self) -> bytes:
-        """128 bits of the canonical form."""
-        return digest_of(self.form())
+        """128 bits of the canonical form: of the least one, where members may change places."""
+        if not self.symmetric:
+            return digest_of(self.form())
+        return min(digest_of(self.form(renaming)) for renaming in renamings(self._equal_members(), self._sign))
+
+    def _equal_members(self) -> list[list[ConsumerProcess]]:
+        """Members that may change places: those that no event names that may still happen."""
+        choosing = self.choosing
+        named = named_by(choosing.scenario, choosing.events_left if choosing.faults_left else ())
+        found: dict[str, list[ConsumerProcess]] = {}
+        for consumer in self.simulation.consumers.values():
+            if consumer.client_id in self.symmetric and consumer.name not in named:
+                found.setdefault(consumer.client_id, []).append(consumer)
+        return list(found.values())
+
+    def _sign(self, consumer: ConsumerProcess) -> tuple[Any, ...]:
+        """Something by which most members differ, whatever their names are: their ids, made one after the other."""
+        core = consumer.core
+        member_id = core.generation.member_id if isinstance(core, ConsumerCore) else ""
+        lanes = self.world.lanes
+        messages = sum(len(entries) for lane, entries in lanes.items() if actor_of(lane) == consumer.number)
+        return member_id, consumer.incarnation, core is None, messages
 
     @property
     def now(self) -> Millis:

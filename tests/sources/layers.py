@@ -366,7 +366,7 @@ MAY_IMPORT = {
     ),
     # Every order of a small scenario: a kernel, copies and forms of whole runs; the rules are those of the search.
     "simulation.explore": (
-        *(*OBSERVED, *PLAYED, "coordinator.core", "client.core.inputs"),
+        *(*OBSERVED, *PLAYED, "coordinator.core", "client.core.consumer", "client.core.inputs"),
         *("simulation.search.checked_simulation", "simulation.search.observations", "simulation.output.transcript"),
         "simulation.explore",
     ),

@@ -89,7 +89,7 @@ def _getter(kind: Callable[..., Callable[[Any], Any]], names: list[str]) -> Get:
 
 
 def _clamp(names: list[str]) -> Callable[[Values, Millis], Values] | None:
-    """What was long enough ago was so long ago."""
+    """A rule for instants of the past: those long enough ago are written as so long ago."""
     longest = [(at, PAST[name]) for at, name in enumerate(names) if name in PAST]
     if not longest:
         return None

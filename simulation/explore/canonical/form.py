@@ -86,8 +86,8 @@ class Writing:
             else:
                 rules[kind](value, self)
 
-    def tokens(self) -> list[Any]:
-        """The whole form, with ranks in place of names."""
+    def tokens(self, by_appearance: bool) -> list[Any]:
+        """The whole form, with ranks in place of names. Requests' numbers rank by size, or as they appear."""
         out = self.out
         if self.ids:
             texts = [out[at] for at in self.ids]
@@ -96,7 +96,8 @@ class Writing:
             for at, text in zip(self.ids, texts, strict=True):
                 out[at] = _ID.sub(lambda found: rank[found[0]], text)
         if self.numbers:
-            numbers = {number: rank for rank, number in enumerate(sorted({out[at] for at in self.numbers}))}
+            found = dict.fromkeys(out[at] for at in self.numbers)
+            numbers = {number: rank for rank, number in enumerate(found if by_appearance else sorted(found))}
             for at in self.numbers:
                 out[at] = ("number", numbers[out[at]])
         return out
@@ -117,12 +118,15 @@ class Inside(NamedTuple):
     value: Any
 
 
-def form_of(now: Millis, known: Mapping[int, str], parts: Iterable[Any]) -> list[Any]:
-    """The canonical form of some parts as a list of plain values. ``known``: objects that are written by name."""
+def form_of(now: Millis, known: Mapping[int, str], parts: Iterable[Any], *, by_appearance: bool = False) -> list[Any]:
+    """The canonical form of some parts as a list of plain values. ``known``: objects that are written by name.
+
+    Numbers of requests are written by rank: by size, or ``by_appearance``, where clients may change places.
+    """
     writing = Writing(now, known)
     parts = list(parts)
     writing.write(parts)
-    return writing.tokens()
+    return writing.tokens(by_appearance)
 
 
 def digest_of(tokens: list[Any]) -> bytes:
@@ -347,12 +351,14 @@ def _partial(value: partial[Any], writing: Writing) -> None:
 
 
 def _settings(value: BaseModel, writing: Writing) -> None:
-    """Settings of a process are many, and the same in most states: written as their hash."""
+    """Settings of a process are many, and the same in most states: written as their hash, but for the client's name."""
     known = _SETTINGS.get(id(value))
     if known is None:
-        text = blake2b(repr(value).encode(), digest_size=16).hexdigest()
-        known = _SETTINGS[id(value)] = (value, f"{type(value).__name__} {text}")
-    writing.out.append(known[1])
+        name = getattr(value, "client_id", None)
+        alike = value if name is None else value.model_copy(update={"client_id": ""})
+        text = blake2b(repr(alike).encode(), digest_size=16).hexdigest()
+        known = _SETTINGS[id(value)] = (value, (f"{type(value).__name__} {text}", name))
+    writing.out += known[1]
 
 
 def _deadlines(value: Deadlines, writing: Writing) -> None:
@@ -388,5 +394,5 @@ _KEPT: Final[dict[int, _Kept]] = {}
 _CELLS: Final = _once(_cells)
 _RULES: Final = _Rules()
 _CONTENTS: Final = _Contents()
-_SETTINGS: Final[dict[int, tuple[BaseModel, str]]] = {}
-"""By identity: settings, which stay in memory, and their hash."""
+_SETTINGS: Final[dict[int, tuple[BaseModel, tuple[str, str | None]]]] = {}
+"""By identity: settings, which stay in memory, their hash, and the client's name."""

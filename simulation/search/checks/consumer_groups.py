@@ -309,7 +309,7 @@ def a_member_does_not_reach_its_target(observed: Observations) -> Iterator[str]:
             continue
         refused = _refused_by_policy(observed, group_id, CONSUMER)
         wanted = sorted(each.name for each in observed.simulation.members_of(group_id) if each.name not in refused)
-        there = sorted(member.group_instance_id or member.client_id for member in group.members.values())
+        there = convergence.members_by_name(observed, group_id, group.members)
         if group.state not in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY):
             yield f"{group_id} is {group.state}"
         if there != wanted:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from typing import Final
+from collections.abc import Container, Iterator, Mapping
+from typing import Final, Protocol
 
+from rejoin.client.core.consumer import ConsumerCore
 from rejoin.coordinator.core.groups.classic.state import EMPTY, STABLE
 from rejoin.simulation.search.observations import Observations
 
 MOST_IN_FLIGHT: Final = 50
 """Asynchronous commits pile up while the log is slow; more than these are never let go."""
+
+
+class MemberOfAnyKind(Protocol):
+    """A member of a group of any kind, as its coordinator has it."""
+
+    @property
+    def client_id(self) -> str: ...
+
+    @property
+    def group_instance_id(self) -> str | None: ...
 
 
 def a_group_does_not_settle(observed: Observations, refused: Container[str] = ()) -> Iterator[str]:
@@ -22,12 +33,25 @@ def a_group_does_not_settle(observed: Observations, refused: Container[str] = ()
             if wanted:
                 yield f"{group_id} does not exist, and {', '.join(wanted)} should be in it"
             continue
-        # Kafka: a static member that came back keeps the client id of the process before it.
-        members = sorted(member.group_instance_id or member.client_id for member in group.members.values())
+        members = members_by_name(observed, group_id, group.members)
         if group.state not in (STABLE, EMPTY):
             yield f"{group_id} is {group.state}"
         elif members != wanted:
             yield f"{group_id} has the members {members}, and should have {wanted}"
+
+
+def members_by_name(observed: Observations, group_id: str, members: Mapping[str, MemberOfAnyKind]) -> list[str]:
+    """Members by instance id or client id; where they share one, by the process that has the member id."""
+    processes = observed.simulation.members_of(group_id)
+    shared = {each.client_id for each in processes if each.client_id != each.name}
+    known = {each.core.generation.member_id: each.name for each in processes if isinstance(each.core, ConsumerCore)}
+    return sorted(
+        known.get(member_id, member_id)
+        if member.client_id in shared
+        # Kafka: a static member that came back keeps the client id of the process before it.
+        else member.group_instance_id or member.client_id
+        for member_id, member in members.items()
+    )
 
 
 def memory_grows(observed: Observations) -> Iterator[str]:
