@@ -1,8 +1,7 @@
 """Exploration of small worlds: states a second, beside a floor of copying the snapshot and stepping once.
 
 For each world: edges and states a second of CPU time, the floor, the part of the time that the canonical form takes,
-how many steps sleep sets spare, and the bytes of a snapshot. From the bytes a state in the table of states: the memory
-that ten million states take.
+how many steps sleep sets spare, and the bytes of a snapshot. ``explorer.memory`` measures what many states take.
 """
 
 from __future__ import annotations
@@ -15,18 +14,12 @@ from typing import Any, Final
 from rich.table import Table
 
 from benchmarks import printer
-from rejoin.simulation.explore.canonical.form import digest_of
 from rejoin.simulation.explore.copying import RunSnapshot
 from rejoin.simulation.explore.explorer import explore
 from rejoin.simulation.explore.run import ExploredRun
-from rejoin.simulation.explore.states import KEPT, LIVE, States
 from rejoin.simulation.explore.world import world_from
 
 STATES: Final = 150
-TABLE: Final = 200_000
-"""How many digests are put into the table of states."""
-LIVE_BYTES: Final = 300_000
-"""An upper bound of what a run takes that is kept alive."""
 _GROUP: Final = (
     "topics: {{t: {{partitions: 2}}}}\ngroups: {{g: {{topics: [t], consumers: {}{}}}}}\nexplore: {{faults: 0}}"
 )
@@ -61,22 +54,11 @@ class Times:
 
 
 def main() -> None:
-    """Print a row for each world, and what ten million states take."""
+    """Print a row for each world."""
     table = Table("world", "states/s", "edges/s", "floor, edges/s", "form", "edges spared", "snapshot, bytes")
-    largest = 0
     for name, text in WORLDS.items():
-        row = _measured(text)
-        largest = max(largest, int(row[-1]))
-        table.add_row(name, *row)
+        table.add_row(name, *_measured(text))
     printer().print(table)
-    each = bytes_of_a_state()
-    depths = 2 * (LIVE * LIVE_BYTES + KEPT * 2 * largest)
-    total = 10_000_000 * (each + 13) + depths
-    printer().print(
-        f"A state takes {each:.0f} bytes of the table, and 13 more for liveness (1 and, at 1.5 edges a state, 12). Two "
-        f"depths, of which {LIVE} states are runs and {KEPT:,} are snapshots, take at most {depths / 1e9:.1f} GB. "
-        f"Ten million states, while they are met: {total / 1e9:.1f} GB."
-    )
 
 
 def _measured(text: str) -> list[str]:
@@ -109,14 +91,6 @@ def _spared(text: str, depth: int, edges: int) -> str:
         return "-"
     reduced = explore(world_from(text), depth=depth, liveness=False, reduction=True)
     return f"{1 - reduced.edges / edges:.0%}"
-
-
-def bytes_of_a_state() -> float:
-    """Bytes of the table of states for each of them, at its size after ``TABLE`` states."""
-    states = States()
-    for number in range(TABLE):
-        states.add(digest_of([number]), number // 2, number % 2)
-    return states.size() / TABLE
 
 
 if __name__ == "__main__":

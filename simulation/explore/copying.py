@@ -93,11 +93,11 @@ class _Pickler(pickle.Pickler):
             rule = _RULES[kind] = _rule_of(kind)
         if rule is _default:
             return NotImplemented
-        made = rule(value)
-        if made is None:
-            self.shared.append(value)
-            return _shared_value, (len(self.shared) - 1,)
-        return made
+        if rule is not _share and (made := rule(value)) is not None:
+            return made
+        shared = self.shared
+        shared.append(value)
+        return _shared_value, (len(shared) - 1,)
 
 
 class _Unpickler(pickle.Unpickler):

@@ -18,8 +18,9 @@ from rejoin.simulation.explore.world import exploring_of
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.search.observations import Violation
 
-_COLLECT_EVERY: Final = 100_000
-"""How many objects may be allocated before Python looks for reference cycles: those of about twenty runs."""
+_COLLECT_EVERY: Final = (15_000, 5, 100)
+"""Python's thresholds of looks for reference cycles, of which runs are full: objects of ten runs, which a cache holds,
+took half the time of those of seventy."""
 _LOOKS_EVERY: Final = 200
 """After so many edges progress is shown."""
 
@@ -80,7 +81,7 @@ def explore(
         liveness = False
     before = gc.get_threshold()
     # Runs are full of reference cycles, so they are collected, but not while each of them is made.
-    gc.set_threshold(_COLLECT_EVERY, 20, 100)
+    gc.set_threshold(*_COLLECT_EVERY)
     try:
         return _Explorer(
             scenario, depth or exploring_of(scenario).depth, most_states, liveness, reduction, symmetry, on_progress

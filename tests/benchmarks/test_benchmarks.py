@@ -38,7 +38,7 @@ TINY: dict[str, dict[str, Any]] = {
     "kafka.authorization": {"ACLS": 10, "ROUNDS": 1, "REPEATS": 3, "AT_MOST": 1_000.0},
     "kafka.batches": {"ROUNDS": 1, "SIZES": {"2 kB": (2_048, 5)}},
     "kafka.share_groups": {"FETCHES": 2, "ROUNDS": 1, "BOUND": 1_000.0},
-    "explorer.states": {"STATES": 8, "TABLE": 2_000},
+    "explorer.states": {"STATES": 8},
     "explorer.memory": {"QUICK_STATES": 2_000, "QUICK_KEPT": 4, "BOUND_GB": 1_000.0},
     "proxy.speed": {"QUICK_SET_UPS": 1, "ROUNDS": 1, "SECONDS": 0.02, "MANY": 20, "WAVES": 1, "FAILS_BEYOND": 1e9}
     | {"OURS": ("--journal",), "AIMED": ("--journal",)},

@@ -17,7 +17,7 @@ from typing import Any
 
 from rejoin.simulation.actors.consumer_process import ConsumerProcess
 from rejoin.simulation.kernel import Lane, actor_of, lane_in_place
-from rejoin.simulation.scenario.model import Scenario
+from rejoin.simulation.scenario.model import Scenario, any_of
 from rejoin.simulation.scenario.share_groups import is_share_group
 
 KEEPS_MEMBERS = ("failover",)
@@ -30,6 +30,10 @@ def symmetric_groups(scenario: Scenario) -> frozenset[str]:
     if explore is None or not explore.symmetry or explore.free is not None:
         return frozenset()
     named = {getattr(event.action, "group", None) for event in scenario.events if event.kind not in KEEPS_MEMBERS}
+    # An event for any member is one for the first by number: an explored run draws nothing.
+    named |= {any_of(name) for name in named_by(scenario, range(len(scenario.events)))}
+    if "" in named:
+        return frozenset()
     others = " ".join([*scenario.topics, *scenario.producers, *scenario.readers])
     return frozenset(
         group_id

@@ -77,6 +77,7 @@ def test_members_that_are_named_keep_their_places() -> None:
     """An event that names one distinguishes it, and so does a protocol in which ids are made by number."""
     for text in (
         JOIN + EVENTS.replace("crash: {who: g-1}", "scale: {group: g, to: 1}"),
+        JOIN + EVENTS.replace("who: g-1", "who: any-of-g"),
         JOIN.replace("consumers: 2", "consumers: 2, static: true"),
         JOIN.replace("consumers: 2, session_timeout: 9s", "consumers: 2, protocol: consumer"),
         JOIN.replace("faults: 0", "faults: 1") + EVENTS,
