@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import random
 import re
+import shutil
 from functools import cache
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -31,6 +33,7 @@ from tests.pipeline.incremental.streams import (
     whole,
     written,
 )
+from tests.suite.long_runs import in_long_runs
 
 SCENARIOS = (
     "auto_commit_and_crashes",
@@ -65,19 +68,28 @@ def whole_of(name: str) -> dict[str, list[Row]]:
     return whole(events_of(scenario(name)))
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_a_journal_that_comes_in_steps_makes_the_tables_of_a_whole_one(name: str, tmp_path: Path) -> None:
-    events = events_of(scenario(name))
+def side_by_side(*runs: pa.Table) -> pa.Table:
+    """Runs at the same time, in one stream."""
+    events = pa.concat_tables(runs)
+    order = [(name, "ascending") for name in ("at_ms", "run_id", "source", "node", "seq")]
+    return events.take(pc.sort_indices(events, order)).combine_chunks()
+
+
+@pytest.mark.parametrize("names", in_long_runs(*((name,) for name in SCENARIOS), always=[SCENARIOS]), ids="+".join)
+def test_a_journal_that_comes_in_steps_makes_the_tables_of_a_whole_one(names: tuple[str, ...], tmp_path: Path) -> None:
+    """Each scenario is a run of its own. A step costs about as much with one run as with nine."""
+    events = side_by_side(*(events_of(scenario(name), run_id=name) for name in names))
     tables = taken_in(tmp_path, cut(events, 10))
     rows = written(tmp_path)
-    assert differing(whole_of(name), rows) == {}
+    assert {row["run_id"] for row in rows["rebalances"]} == set(names)
+    assert differing(whole(events), rows) == {}
     assert tables.count("rebalances") == len(rows["rebalances"])
     assert tables.quarantined == 0
 
 
-@pytest.mark.parametrize("text", [scenario("dynamic_rolling_deploy"), MOVING])
-def test_so_does_what_coordinators_alone_say(text: str, tmp_path: Path) -> None:
-    events = of_coordinators(events_of(text))
+def test_so_does_what_coordinators_alone_say(tmp_path: Path) -> None:
+    texts = {"deploy": scenario("dynamic_rolling_deploy"), "moving": MOVING}
+    events = of_coordinators(side_by_side(*(events_of(text, run_id=name) for name, text in texts.items())))
     taken_in(tmp_path, cut(events, 8))
     assert differing(whole(events), written(tmp_path)) == {}
 
@@ -96,7 +108,7 @@ def test_so_does_any_scenario_in_any_steps(seed: int, tmp_path: Path) -> None:
 def test_two_runs_of_the_same_groups_stay_apart_and_a_program_may_end_between_any_two_steps(tmp_path: Path) -> None:
     parts = [events_of(scenario("stuck_handler"), seed, f"run-{seed}") for seed in (1, 2)]
     events = pa.concat_tables(parts).combine_chunks()
-    taken_in(tmp_path, cut(events, 12), restart_every=2)
+    taken_in(tmp_path, cut(events, 7), restart_every=2)
     assert differing(whole(events), written(tmp_path)) == {}
 
 
@@ -118,13 +130,15 @@ def test_what_a_killed_program_had_not_kept_is_done_once_more(tmp_path: Path) ->
 
 def test_a_state_that_cannot_be_read_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = cut(events_of(scenario("hanging_transaction")), 3)
+    good = tmp_path / "good"
+    taken_in(good, steps).save(now=True)
+    copies = count()
 
-    def damage(name: str, content: bytes) -> None:
-        taken_in(tmp_path, steps).save(now=True)
-        (tmp_path / "state" / name).write_bytes(content)
+    def a_copy() -> Path:
+        return shutil.copytree(good, tmp_path / f"copy-{next(copies)}")
 
-    def is_new() -> bool:
-        return IncrementalTables(tmp_path).step == -1 and not list((tmp_path / "tables").rglob("*.parquet"))
+    def is_new(folder: Path) -> bool:
+        return IncrementalTables(folder).step == -1 and not list((folder / "tables").rglob("*.parquet"))
 
     for name, content in (
         ("state.json", b"{"),
@@ -132,14 +146,15 @@ def test_a_state_that_cannot_be_read_is_made_anew(tmp_path: Path, monkeypatch: p
         ("state.json", b'{"version": 1}'),
         ("runs.parquet", b"nothing"),
     ):
-        damage(name, content)
-        assert is_new()
-    taken_in(tmp_path, steps).save(now=True)
-    assert not is_new()
+        damaged = a_copy()
+        (damaged / "state" / name).write_bytes(content)
+        assert is_new(damaged)
+    folder = a_copy()
+    assert not is_new(folder)
     monkeypatch.setattr(incremental_tables, "_VERSION", 0)
-    assert is_new()
-    taken_in(tmp_path, steps)
-    assert differing(whole_of("hanging_transaction"), written(tmp_path)) == {}
+    assert is_new(folder)
+    taken_in(folder, steps)
+    assert differing(whole_of("hanging_transaction"), written(folder)) == {}
 
 
 def test_rows_that_come_twice_count_once(tmp_path: Path) -> None:
