@@ -183,10 +183,10 @@ lab-site: setup
 lab-site-test: lab-site
 	$(RUN) -m tests.simulation.web.site.in_browser build/lab-site
 
-# The cases that each take seconds and that `make test` leaves out: others of their kind are in every run.
+# The cases and seeds that `make test` leaves out: others of their kind are in every run.
 .PHONY: test-long
 test-long: setup
-	REJOIN_LONG=1 $(RUN) -m pytest -n 2 --dist loadgroup `grep -rl --include='test_*.py' 'in_long_runs' tests`
+	REJOIN_LONG=1 $(RUN) -m pytest -n 2 --dist loadgroup `grep -rl --include='test_*.py' 'tests.suite.long_runs' tests`
 
 # The tables of five hundred random runs against what the simulator counted.
 table-seeds: setup

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +20,9 @@ from rejoin.simulation.search.search import play_checked, search_seeds
 from tests.docs.tables import check_table, rows_of
 from tests.paths import ROOT
 from tests.simulation.test_gallery import played
+from tests.suite.long_runs import SEARCH_SEEDS
 
-SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "20")) // 5
+SEEDS = max(4, SEARCH_SEEDS // 5)
 
 MUTATION_SEEDS = 60
 """So many seeds at the most are played until a broken rule is found."""

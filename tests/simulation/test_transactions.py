@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +35,7 @@ from rejoin.simulation.search.search import play_checked, search_seeds
 from rejoin.simulation.search.transforming import transforming_scenario
 from tests.docs.tables import check_table, rows_of
 from tests.paths import GALLERY, ROOT
+from tests.suite.long_runs import SEARCH_SEEDS
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_a_mistake_in_a_scenario_is_explained(old: str, new: str, problem: str) 
 
 # --- the search
 
-SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "20")) * 2
+SEEDS = 2 * SEARCH_SEEDS
 MUTATION_SEEDS = 60
 """So many seeds at the most are played until a broken rule is found."""
 
@@ -208,7 +208,7 @@ MUTATION_SEEDS = 60
 def test_nothing_is_found_in_transactions_as_they_are(start: int) -> None:
     report = search_seeds(start, min(SEEDS, start + 50), schedule="transactions", shrink=False)
     assert report.failure is None, report.failure.report()
-    assert report.faults > 100
+    assert report.faults > 5 * min(SEEDS, 50) // 2
 
 
 def offsets_of_a_transaction_count_at_once(patch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from rejoin.simulation.scenario.model import Scenario
@@ -12,8 +10,9 @@ from rejoin.simulation.search.checks import MIGRATING
 from rejoin.simulation.search.migrating import migrating_scenario
 from rejoin.simulation.search.search import play_checked, search_seeds
 from tests.simulation.search.migration_mutations import MUTATIONS, Break
+from tests.suite.long_runs import SEARCH_SEEDS
 
-SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "20")) // 2
+SEEDS = SEARCH_SEEDS
 
 MUTATION_SEEDS = 60
 """So many seeds at the most are played until a broken rule is found."""

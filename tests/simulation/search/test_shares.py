@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from rejoin.simulation.search.checks import SHARED
 from rejoin.simulation.search.search import play_checked, search_seeds
 from rejoin.simulation.search.sharing import sharing_scenario
 from tests.simulation.search.share_mutations import MUTATIONS, Break
+from tests.suite.long_runs import SEARCH_SEEDS
 
-SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "20"))
+SEEDS = SEARCH_SEEDS
 
 MUTATION_SEEDS = 40
 """So many seeds at the most are played until a broken rule is found."""

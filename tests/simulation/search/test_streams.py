@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from rejoin.simulation.search.checks import STREAMED
@@ -11,8 +9,9 @@ from rejoin.simulation.search.search import play_checked, search_seeds
 from rejoin.simulation.search.streaming.scenarios import streaming_scenario
 from rejoin.simulation.search.streaming.topologies import SHAPES
 from tests.simulation.search.streams_mutations import MUTATIONS, Break
+from tests.suite.long_runs import SEARCH_SEEDS
 
-SEEDS = int(os.environ.get("REJOIN_SEARCH_SEEDS", "20"))
+SEEDS = SEARCH_SEEDS
 
 MUTATION_SEEDS = 20
 """So many seeds at the most are played until a broken rule is found."""
