@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Any, Final
 
 from rejoin.client.core.inputs import Failure
@@ -20,6 +21,9 @@ LARGE: Final = frozenset({"Fetch", "ListOffsets", "Metadata", "ApiVersions"})
 
 MEMBERSHIP: Final = frozenset({"JoinGroup", "SyncGroup", "LeaveGroup", "InitProducerId", "EndTxn"})
 """Requests that are always of interest."""
+
+LISTS: Final = ("members", "groups", "topics", "responses", "coordinators", "partitions", "partition_responses")
+"""Fields with the parts of a response, each of which may have an error."""
 
 
 class RequestFate(IntEnum):
@@ -169,11 +173,18 @@ def _parts(value: Any, depth: int) -> Iterator[Any]:
     """A response and the entries of its lists."""
     yield value
     if depth:
-        for name in ("members", "groups", "topics", "responses", "coordinators", "partitions", "partition_responses"):
+        for name in _lists_of(value.__class__):
             parts = getattr(value, name, None)
             if isinstance(parts, (tuple, list)):
                 for part in parts:
                     yield from _parts(part, depth - 1)
+
+
+@cache
+def _lists_of(kind: type) -> tuple[str, ...]:
+    """The fields of a kind of message that may be lists of its parts: asking for one that it has not is slow."""
+    fields = getattr(kind, "model_fields", {})
+    return tuple(name for name in LISTS if name in fields or hasattr(kind, name))
 
 
 def _changes_group(exchange: Exchange) -> bool:
