@@ -9,6 +9,7 @@ import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -51,13 +52,17 @@ import org.apache.kafka.timeline.SnapshotRegistry;
  * Walks every path of a graph through Kafka's group coordinator, and compares each answer and the group after each step.
  *
  * The first line of the file has the settings, the topics and the group. Each other line is a state: its edges to later
- * states, each with a request or a time that passes, and with what is expected. The coordinator cannot be copied, so
- * each path begins with a new one. What it draws (member ids) and what its hash maps order is free: a path that differs
- * is walked again, and differs only if it does so each time.
+ * states, each with a request or a time that passes, and with what is expected. A path ends with an edge to END. The
+ * coordinator cannot be copied, so each path begins with a new one; steps that the path before began with are taken
+ * again, their answers compared, and the group is not described again. What it draws (member ids) and what its hash maps
+ * order is free: a path that differs is walked again, and differs only if it does so each time.
+ *
+ * With a second argument, "record", each path is printed with what Kafka answered, whether it is as expected or not.
  */
 public class Walk {
     static final int ATTEMPTS = 40;
     static final int SHOWN = 40;
+    static final int END = -1;
     static final ObjectMapper JSON = new ObjectMapper();
     static final Pattern ID = Pattern.compile("[A-Za-z0-9-]*?-?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
     static final Pattern NAME = Pattern.compile("#\\d+");
@@ -65,6 +70,10 @@ public class Walk {
     static JsonNode header;
     static String group;
     static List<Edge[]> states = new ArrayList<>();
+    static final Map<String, String> texts = new HashMap<>();
+    static List<Edge> compared = List.of();
+    static final Set<Class<?>> unexpected = new HashSet<>();
+    static boolean records;
     static GroupCoordinatorConfig config;
     static GroupConfigManager groupConfigs;
     static GroupCoordinatorMetrics metrics = new GroupCoordinatorMetrics(new MetricsRegistry(), new Metrics());
@@ -88,6 +97,7 @@ public class Walk {
     record Answer(int sender, int index, String text) { }
 
     public static void main(String[] arguments) throws Exception {
+        records = arguments.length > 1;
         try (BufferedReader lines = new BufferedReader(new FileReader(arguments[0]))) {
             header = JSON.readTree(lines.readLine());
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -107,7 +117,9 @@ public class Walk {
         header.get("groupSettings").fields().forEachRemaining(each -> own.put(each.getKey(), each.getValue().asText()));
         if (!own.isEmpty()) groupConfigs.updateGroupConfig(group, own);
         image = new Topics(header.get("topics"));
+        texts.clear();
         walk(new ArrayList<>(), 0);
+        if (records) return;
         System.out.printf(
             "{\"paths\": %d, \"steps\": %d, \"again\": %d, \"unanswered\": %d, \"differences\": %d, "
                 + "\"sameDeadlines\": %d, \"otherDeadlines\": %d}%n",
@@ -117,66 +129,81 @@ public class Walk {
     static Edge edge(JsonNode json) {
         Edge edge = new Edge();
         edge.to = json.get("to").asInt();
-        edge.label = json.get("label").asText();
+        edge.label = text(json.get("label"));
         if (json.has("wait")) {
             edge.wait = json.get("wait").asLong();
         } else {
-            edge.api = json.get("api").asText();
+            edge.api = text(json.get("api"));
             edge.version = (short) json.get("version").asInt();
             edge.sender = json.get("sender").asInt();
-            edge.client = json.get("client").asText();
-            edge.body = json.get("body").asText();
+            edge.client = text(json.get("client"));
+            edge.body = text(json.get("body"));
         }
         for (JsonNode each : json.get("answers")) {
             edge.answers.add(new Expected(
-                each.get(0).asInt(), each.get(1).asInt(), each.get(2).asBoolean(), each.get(3).asText()));
+                each.get(0).asInt(), each.get(1).asInt(), each.get(2).asBoolean(), text(each.get(3))));
         }
-        edge.state = json.get("state").asText();
+        edge.state = text(json.get("state"));
         edge.deadline = json.get("deadline").asLong();
         return edge;
     }
 
+    /** A string that many edges share. */
+    static String text(JsonNode json) {
+        return texts.computeIfAbsent(json.asText(), each -> each);
+    }
+
     static void walk(List<Edge> path, int state) throws Exception {
-        Edge[] edges = states.get(state);
-        if (edges.length == 0) {
-            for (int attempt = 1; !tryPath(path, attempt == ATTEMPTS); attempt++) {
-                again++;
-                if (attempt == ATTEMPTS) return;
-            }
-            paths++;
-            return;
-        }
-        for (Edge edge : edges) {
+        for (Edge edge : states.get(state)) {
             if (edge.differs) continue;
             path.add(edge);
-            walk(path, edge.to);
+            if (edge.to == END) walkPath(path);
+            else walk(path, edge.to);
             path.remove(path.size() - 1);
             for (Edge each : path) if (each.differs) return;
         }
     }
 
+    static void walkPath(List<Edge> path) throws Exception {
+        for (int attempt = 1; attempt <= ATTEMPTS; attempt++) {
+            if (tryPath(path, attempt == ATTEMPTS)) {
+                compared = List.copyOf(path);
+                paths++;
+                return;
+            }
+            again++;
+        }
+    }
+
     static boolean tryPath(List<Edge> path, boolean last) throws Exception {
         Run run = new Run();
+        ArrayNode found = JSON.createArrayNode();
+        boolean agrees = true;
+        boolean known = !records;
         for (int i = 0; i < path.size(); i++) {
             Edge edge = path.get(i);
-            String problem = run.take(edge);
+            known &= i < compared.size() && compared.get(i) == edge;
+            String problem = run.take(edge, known, found);
             steps++;
-            if (problem != null) {
-                if (last) {
-                    differences++;
-                    edge.differs = true;
-                    if (differences <= SHOWN) {
-                        ObjectNode shown = JSON.createObjectNode();
-                        ArrayNode labels = shown.putArray("path");
-                        for (int k = 0; k <= i; k++) labels.add(path.get(k).label);
-                        shown.put("problem", problem);
-                        System.out.println(shown);
-                    }
-                }
+            agrees &= problem == null;
+            if (problem != null && !records) {
+                if (last) differs(path, i, problem);
                 return false;
             }
         }
-        return true;
+        if (records && (agrees || last)) System.out.println(found);
+        return agrees;
+    }
+
+    static void differs(List<Edge> path, int at, String problem) {
+        path.get(at).differs = true;
+        if (++differences > SHOWN) return;
+        ObjectNode shown = JSON.createObjectNode();
+        ArrayNode labels = shown.putArray("path");
+        for (int k = 0; k <= at; k++) labels.add(path.get(k).label);
+        shown.put("problem", problem);
+        System.out.println(shown);
+        System.out.flush();
     }
 
     /** A coordinator of its own, and what its clients know by name. */
@@ -191,7 +218,7 @@ public class Walk {
         long offset;
         long serial;
         boolean began;
-        int records;
+        int written;
 
         Run() {
             GroupCoordinatorShard.Builder builder = new GroupCoordinatorShard.Builder(config, groupConfigs);
@@ -204,27 +231,42 @@ public class Walk {
             began = true;
         }
 
-        String take(Edge edge) throws Exception {
+        /** Take a step. Returns how it differs, or null. The group of a known step is not described again. */
+        String take(Edge edge, boolean known, ArrayNode shown) throws Exception {
+            String problem = null;
             if (edge.wait >= 0) {
                 long until = clock.now + edge.wait;
-                int before = records;
+                int before = written;
                 if (edge.wait > 0) fire(until - 1);
-                if (records != before || answered()) return "fired early: " + found();
+                if (written != before || answered()) problem = "fired early: " + found();
                 fire(until);
             } else {
                 send(edge);
             }
             while (!tasks.isEmpty()) tasks.remove(0).run();
             List<Answer> found = found();
-            String problem = compared(edge, found);
-            if (problem != null) return problem;
+            String answers = compared(edge, found);
+            if (problem == null) problem = answers;
+            if (known && problem == null) return null;
             String state = state();
-            if (!state.equals(edge.state)) return "state: expected " + edge.state + ", found " + state;
+            if (problem == null && !state.equals(edge.state)) {
+                problem = "state: expected " + edge.state + ", found " + state;
+            }
             long next = Long.MAX_VALUE;
             for (Timeout each : timers.values()) next = Math.min(next, each.at);
-            if ((next == Long.MAX_VALUE ? -1 : next - clock.now) == edge.deadline) sameDeadline++;
-            else otherDeadline++;
+            long deadline = next == Long.MAX_VALUE ? -1 : next - clock.now;
+            if (records) show(shown, found, state, deadline);
+            if (problem != null) return problem;
+            if (deadline == edge.deadline) sameDeadline++;
+            else if (otherDeadline++ < SHOWN) System.err.println(edge.label + ": timer in " + deadline + ", not " + edge.deadline);
             return null;
+        }
+
+        void show(ArrayNode shown, List<Answer> found, String state, long deadline) {
+            ObjectNode step = shown.addObject();
+            ArrayNode answers = step.putArray("answers");
+            for (Answer each : found) answers.addArray().add(each.sender).add(each.index).add(each.text);
+            step.put("state", state).put("deadline", deadline);
         }
 
         boolean answered() {
@@ -246,6 +288,18 @@ public class Walk {
         }
 
         String compared(Edge edge, List<Answer> found) {
+            String problem = difference(edge, found);
+            if (problem == null) {
+                for (int i = edge.answers.size() - 1; i >= 0; i--) {
+                    waiting.get(edge.answers.get(i).sender).remove(edge.answers.get(i).index);
+                }
+            } else {
+                for (int i = found.size() - 1; i >= 0; i--) waiting.get(found.get(i).sender).remove(found.get(i).index);
+            }
+            return problem;
+        }
+
+        String difference(Edge edge, List<Answer> found) {
             int next = 0;
             for (Expected each : edge.answers) {
                 Answer got = next < found.size() ? found.get(next) : null;
@@ -255,11 +309,7 @@ public class Walk {
                 else if (!each.optional) return "expected " + each + ", found " + found;
                 else unanswered++;
             }
-            if (next < found.size()) return "expected " + edge.answers + ", found " + found;
-            for (int i = edge.answers.size() - 1; i >= 0; i--) {
-                waiting.get(edge.answers.get(i).sender).remove(edge.answers.get(i).index);
-            }
-            return null;
+            return next < found.size() ? "expected " + edge.answers + ", found " + found : null;
         }
 
         /** An answer as text, with names in place of member ids: in the order in which they were first answered. */
@@ -349,7 +399,7 @@ public class Walk {
                     default -> throw new IllegalStateException(edge.api);
                 }
             } catch (Exception problem) {
-                if (!(problem instanceof ApiException)) problem.printStackTrace();
+                if (!(problem instanceof ApiException) && unexpected.add(problem.getClass())) problem.printStackTrace();
                 sent.future.complete(refused(edge.api, json, version, Errors.forException(problem)));
             }
         }
@@ -388,7 +438,7 @@ public class Walk {
 
         /** Replay what was written, as once it is stored; then answer. */
         <T> void apply(CoordinatorResult<T, CoordinatorRecord> result, CompletableFuture<Object> future) {
-            records += result.records().size();
+            written += result.records().size();
             if (result.replayRecords()) {
                 for (CoordinatorRecord record : result.records()) shard.replay(offset++, -1L, (short) -1, record);
             }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.simulation.explore.canonical.form import FAR
 from rejoin.simulation.explore.choosing import Choice, Kind
+from rejoin.simulation.explore.copying import RunSnapshot
 from rejoin.simulation.explore.free.client import FreeClient
 from rejoin.simulation.explore.free.clients import FreeClients
 from rejoin.simulation.explore.free.letters import LETTERS
@@ -35,6 +36,8 @@ from rejoin.simulation.scenario.model import Scenario
 
 ID: Final = re.compile(r"[A-Za-z0-9-]*?-?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 UNNAMED: Final = "#?"
+END: Final = -1
+"""In place of the number of a state after which no step is taken."""
 _LEFT_WAITING: Final = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID)
 _DESCRIBE_VERSION: Final = 5
 _DESCRIBES: Final = "describes"
@@ -42,72 +45,96 @@ _DESCRIBES: Final = "describes"
 
 
 @dataclass(slots=True)
-class _State:
-    """A state at one depth, while its edges are not taken yet."""
+class PathState:
+    """A state at the end of some path: the run, the names of members, and which requests wait."""
 
-    number: int
     run: ExploredRun
     names: dict[str, str]
     waiting: list[list[int]]
     """By client: the numbers of its requests that have no answer yet."""
 
-    def copy(self) -> _State:
-        return _State(-1, self.run.copy(), dict(self.names), [list(numbers) for numbers in self.waiting])
+    @classmethod
+    def beginning(cls, scenario: Scenario) -> PathState:
+        """The state before the first step."""
+        run = ExploredRun(scenario)
+        return cls(run, {}, [[] for _ in free_of(run).clients])
 
 
 @dataclass(slots=True)
 class PathGraph:
-    """States by number, each with its edges; the first is the beginning, and those at the last depth have none."""
+    """The edges of each state as JSON, by the state's number; ``END`` is what follows the last step of every path."""
 
     header: dict[str, Any]
-    states: list[list[dict[str, Any]]] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+    followers: list[list[int]] = field(default_factory=list)
+    """The number of the state that each edge leads to."""
 
     @property
     def edges(self) -> int:
-        return sum(map(len, self.states))
+        return sum(map(len, self.followers))
 
     def paths(self) -> int:
         """Count of the paths from the beginning to the last depth."""
         count = [0] * len(self.states)
         for number in reversed(range(len(self.states))):
-            edges = self.states[number]
-            count[number] = sum(count[edge["to"]] for edge in edges) if edges else 1
+            count[number] = sum(1 if to == END else count[to] for to in self.followers[number])
         return count[0]
 
     def lines(self) -> Iterator[str]:
         """The graph as lines of JSON: the header, then the edges of each state."""
         yield json.dumps(self.header)
-        yield from map(json.dumps, self.states)
+        yield from self.states
+
+    def add(self, edges: list[dict[str, Any]]) -> None:
+        """Add the edges of the next state."""
+        self.states.append(json.dumps(edges))
+        self.followers.append([edge["to"] for edge in edges])
 
 
-def graph_of(scenario: Scenario, depth: int, on_depth: Callable[[int, int], None] | None = None) -> PathGraph:
+def graph_of(scenario: Scenario, depth: int) -> PathGraph:
     """All paths of a world with free clients and without faults, to a depth."""
-    run = ExploredRun(scenario)
-    graph = PathGraph(_header(scenario, run))
-    root = _State(0, run, {}, [[] for _ in free_of(run).clients])
-    graph.states.append([])
-    frontier = [root]
+    root = PathState.beginning(scenario)
+    graph = PathGraph(header_of(scenario, root.run))
+    # What waits to be gone on from is kept as snapshots: each edge begins with a copy.
+    frontier = [RunSnapshot(root)]
+    met = 1
     for level in range(depth):
-        following: list[_State] = []
+        is_last = level + 1 == depth
+        following: list[RunSnapshot[PathState]] = []
         numbers: dict[tuple[object, ...], int] = {}
-        for state in frontier:
-            for choice in _choices(state.run):
-                edge, after = _edge(state, choice)
-                key = _key(after)
-                if key not in numbers:
-                    after.number = numbers[key] = len(graph.states)
-                    graph.states.append([])
-                    if level + 1 < depth:
-                        following.append(after)
-                edge["to"] = numbers[key]
-                graph.states[state.number].append(edge)
+        for snapshot in frontier:
+            edges = []
+            for choice in choices(snapshot.restore().run):
+                after = snapshot.restore()
+                edge = take(after, choice)
+                edge["to"] = END
+                if not is_last:
+                    key = _key(after)
+                    if key not in numbers:
+                        numbers[key] = met
+                        met += 1
+                        following.append(RunSnapshot(after))
+                    edge["to"] = numbers[key]
+                edges.append(edge)
+            graph.add(edges)
         frontier = following
-        if on_depth is not None:
-            on_depth(level + 1, len(numbers))
     return graph
 
 
-def _choices(run: ExploredRun) -> list[Choice]:
+def path_of(scenario: Scenario, labels: Iterable[str]) -> PathGraph:
+    """One path, by the labels of its steps."""
+    state = PathState.beginning(scenario)
+    graph = PathGraph(header_of(scenario, state.run))
+    wanted = list(labels)
+    for number, label in enumerate(wanted, 1):
+        choice = next(each for each in choices(state.run) if state.run.label(each) == label)
+        edge = take(state, choice)
+        edge["to"] = END if number == len(wanted) else number
+        graph.add([edge])
+    return graph
+
+
+def choices(run: ExploredRun) -> list[Choice]:
     """The choices, but for the look for expired offsets: it is due in days, and the walk leaves it out."""
     timed = run.world.timed()
     is_far = timed is None or timed[0] - run.world.now > FAR
@@ -121,7 +148,7 @@ def free_of(run: ExploredRun) -> FreeClients:
     return free
 
 
-def _header(scenario: Scenario, run: ExploredRun) -> dict[str, Any]:
+def header_of(scenario: Scenario, run: ExploredRun) -> dict[str, Any]:
     group_id = free_of(run).free.group
     topics = run.simulation.cluster.topics
     return {
@@ -142,8 +169,8 @@ def _as_text(settings: Any) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
 
 
-def _edge(state: _State, choice: Choice) -> tuple[dict[str, Any], _State]:
-    after = state.copy()
+def take(after: PathState, choice: Choice) -> dict[str, Any]:
+    """Take a step. Returns its edge: the request or the time that passes, and what is expected of Kafka."""
     run = after.run
     free = free_of(run)
     edge: dict[str, Any] = {"label": run.label(choice)}
@@ -170,10 +197,10 @@ def _edge(state: _State, choice: Choice) -> tuple[dict[str, Any], _State]:
     edge["state"] = _described(run, after.names)
     timed = run.world.timed()
     edge["deadline"] = -1 if timed is None or timed[0] - run.world.now > FAR else timed[0] - run.world.now
-    return edge, after
+    return edge
 
 
-def _answer(after: _State, exchange: Exchange, *, is_fresh: bool) -> list[object]:
+def _answer(after: PathState, exchange: Exchange, *, is_fresh: bool) -> list[object]:
     """An answer: whose, to which of its requests, whether Kafka may leave it out, and the text."""
     sender = exchange.connection.client
     assert isinstance(sender, FreeClient), "all requests are those of free clients"
@@ -257,7 +284,7 @@ def _asked(run: ExploredRun, request: Request, version: int) -> Response:
     raise AssertionError("descriptions are answered at once")
 
 
-def _key(state: _State) -> tuple[object, ...]:
+def _key(state: PathState) -> tuple[object, ...]:
     """Equal for two states at one depth that count as one."""
     run, names = state.run, state.names
     free = free_of(run)

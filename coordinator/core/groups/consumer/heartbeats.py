@@ -14,7 +14,12 @@ from rejoin.coordinator.core.groups.classic.group import ClassicGroup
 from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
 from rejoin.coordinator.core.groups.consumer.members.reconciliation import Owned
 from rejoin.coordinator.core.groups.consumer.members.removal import Removals
-from rejoin.coordinator.core.groups.consumer.members.subscribing import Before, find_member, lacks_target
+from rejoin.coordinator.core.groups.consumer.members.subscribing import (
+    Before,
+    find_member,
+    lacks_target,
+    own_assignment,
+)
 from rejoin.coordinator.core.groups.consumer.members.timers import MemberTimers
 from rejoin.coordinator.core.groups.consumer.members.updating import Update, Updates
 from rejoin.coordinator.core.groups.consumer.model.changes import Changes, Writes
@@ -165,6 +170,7 @@ class ConsumerHeartbeats:
         is_converted = changes.upgraded_from is not None
         known = (converted if is_converted else group.member_order.known)(group.members, member_id)
         lacked_target = lacks_target(group, request.instance_id)
+        own = own_assignment(group, member_id, request.instance_id)
         before = find_member(group, member_id, request.instance_id, request.member_epoch, owned, changes)
         if isinstance(before, ErrorCode):
             emit_fenced(self._ctx, group, before, member_id, request.instance_id, "ConsumerGroupHeartbeat")
@@ -172,7 +178,9 @@ class ConsumerHeartbeats:
             return before
         metadata = described(before[0], request, context)
         rejoins = request.member_epoch == JOIN_EPOCH
-        update = Update(member_id, before, metadata, owned, context, known, lacked_target, is_new_group, rejoins)
+        update = Update(
+            member_id, before, metadata, owned, context, known, lacked_target, is_new_group, rejoins, own=own
+        )
         member = self._updates.apply(group, update, changes)
         return member if isinstance(member, ErrorCode) else (member, before)
 

@@ -80,6 +80,12 @@ def lacks_target(group: ConsumerGroup, instance_id: str | None) -> bool:
     return owner_id is not None and owner_id not in group.targets
 
 
+def own_assignment(group: ConsumerGroup, member_id: str, instance_id: str | None) -> CurrentAssignment | None:
+    """A member's assignment, if it is about to speak for an instance id that is not its own yet; none otherwise."""
+    member = None if instance_id is None else group.members.get(member_id)
+    return None if member is None or member.metadata.instance_id == instance_id else member.current
+
+
 def replace_static(
     group: ConsumerGroup,
     owner: ConsumerMember,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 
 from rejoin.coordinator.core.groups.consumer.group_settings import GroupSettings
 from rejoin.coordinator.core.groups.consumer.members.member_events import coming, complete_replacement
@@ -54,6 +55,8 @@ class Update:
     """Whether the member joins again: with epoch 0, or by JoinGroup."""
     reason: str | None = None
     """The client's reason for joining (KIP-800)."""
+    own: CurrentAssignment | None = None
+    """The member's assignment before it took over an instance id."""
     downgrades: bool = False
     """Whether the group is a classic one after it. Then a target that is due is not computed: the leader will."""
 
@@ -160,7 +163,7 @@ class Updates:
         before = update.before[1]
         # Kafka: the target of a static member is looked up by its instance id, which the group did not know until now.
         target = group.target_of(member.member_id) if has_target else {}
-        current = self._next_assignment(group, member, before, update.owned, target, subscription_changed)
+        current = self._next_assignment(group, member, update, target, subscription_changed)
         if current != before or update.before is NEW_MEMBER:
             changes.finish()
             changes.write(current_record(group.group_id, member.member_id, current))
@@ -179,11 +182,11 @@ class Updates:
         self,
         group: ConsumerGroup,
         member: ConsumerMember,
-        before: CurrentAssignment,
-        owned: Owned,
+        update: Update,
         target: PartitionsByTopicId,
         changed: bool,
     ) -> CurrentAssignment:
+        before = update.before[1]
         if not changed and before.is_reconciled_to(group.assignment_epoch):
             return before
         names = group.subscriptions.topics_of(member.metadata)
@@ -192,10 +195,20 @@ class Updates:
             partitions=target,
             subscribed=ids_of(names, self._topics),
             names_topics=bool(names),
-            has_owner=group.has_owner,
+            has_owner=group.has_owner if update.own is None else partial(_has_owner, group, update.own),
             follows_subscription=group.rules.follows_subscription,
         )
-        return reconcile(before, goal, owned, subscription_changed=changed)
+        return reconcile(before, goal, update.owned, subscription_changed=changed)
+
+
+def _has_owner(group: ConsumerGroup, own: CurrentAssignment, topic_id: str, partition: int) -> bool:
+    """Whether any member has a partition.
+
+    Kafka: owners are those before the request. A member that goes on in place of an absent static one gives up its own
+    partitions by that, and they are free from the next heartbeat on.
+    """
+    is_own = partition in own.assigned.get(topic_id, ()) or partition in own.pending.get(topic_id, ())
+    return is_own or group.has_owner(topic_id, partition)
 
 
 def _cause(update: Update, changes: Changes, subscription_changed: bool, assignor_changed: bool) -> Cause | None:

@@ -1,0 +1,30 @@
+"""Runs ``Walk.java`` on a graph of paths."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from conformance.explored.graph import PathGraph
+
+HERE: Final = Path(__file__).parent
+WORLDS: Final = HERE / "worlds"
+JAVA: Final = ("java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:CICompilerCount=2", "-Dlog4j2.level=ERROR")
+SECONDS: Final = 3_600
+
+
+def walked(graph: PathGraph, jars: str, *, records: bool = False) -> Iterator[Any]:
+    """The differences of a graph's paths, and at the end the counts; or, recorded, what Kafka answers on each path."""
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        file = Path(folder) / "paths.jsonl"
+        with file.open("w") as out:
+            out.writelines(f"{line}\n" for line in graph.lines())
+        command = (*JAVA, "-cp", jars, str(HERE / "Walk.java"), str(file), *(("record",) if records else ()))
+        done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, text=True)
+    if done.returncode:
+        raise SystemExit(f"Walk.java ended with {done.returncode}: {done.stderr[-2000:]}")
+    yield from map(json.loads, done.stdout.splitlines())
