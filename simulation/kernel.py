@@ -178,7 +178,7 @@ class World:
 
     __slots__ = (
         *("_actors", "_by_kind", "_heap", "_listeners", "_serial"),
-        *("current", "first_request", "now", "random", "steps"),
+        *("current", "first_producer_id", "first_request", "now", "random", "steps"),
     )
 
     def __init__(self, seed: int, start: Millis = 0) -> None:
@@ -189,6 +189,8 @@ class World:
         self.steps = 0
         self.first_request = 0
         """Where clients begin to number their requests."""
+        self.first_producer_id = 0
+        """A number below all producer ids."""
         self._listeners: list[tuple[Listener, frozenset[type] | None]] = []
         self._by_kind: dict[type, tuple[Listener, ...]] = {}
         self._heap: list[tuple[Millis, Lane, int, Act, Any]] = []

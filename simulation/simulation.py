@@ -75,6 +75,8 @@ class Simulation:
         self.scenario = scenario
         self.seed = scenario.seed if seed is None else seed
         self.world = world = World(self.seed) if world is None else world
+        self.begins = world.now
+        """The instant from which the scenario counts its times."""
         self.operator = Operator(world, "outside")
         settings = Settings.model_validate(scenario.coordinator.settings)
         network, coordinator = scenario.network, scenario.coordinator
@@ -126,7 +128,7 @@ class Simulation:
         self.cluster.start(list(self.scenario.groups), written, self.scenario.transactional_ids(), shares)
         for name, topic in topics.items():
             if topic.created:
-                self.world.control(topic.created, self._create_topic, name)
+                self.world.control(self.begins + topic.created, self._create_topic, name)
             else:
                 self._create_topic(name)
         for group_id, group in self.scenario.groups.items():
@@ -137,15 +139,16 @@ class Simulation:
             for number in range(1, group.consumers + 1):
                 consumer = self.consumer(f"{group_id}-{number}")
                 consumer.wanted = True
-                at = group.start.after + (number - 1) * group.start.every
+                at = self.begins + group.start.after + (number - 1) * group.start.every
                 self.world.control(at, self._first_start, consumer)
         for name, spec in self.scenario.producers.items():
             for number in range(1, spec.producers + 1):
                 producer = self._producer(name, spec, number)
-                at = spec.start.after + (number - 1) * spec.start.every
+                at = self.begins + spec.start.after + (number - 1) * spec.start.every
                 self.world.control(at, partial(_start, producer))
         for name, reader_spec in self.scenario.readers.items():
-            self.world.control(reader_spec.start.after, partial(_start, self._reader(name, reader_spec)))
+            at = self.begins + reader_spec.start.after
+            self.world.control(at, partial(_start, self._reader(name, reader_spec)))
         self.actions.prepare()
 
     def _create_topic(self, name: str) -> None:
@@ -154,7 +157,8 @@ class Simulation:
             for consumer in self.consumers.values():
                 consumer.catch_up()
             self.announce(f"topic {name} is created, with {topic.partitions} partitions")
-        self.cluster.create_topic(name, topic.partitions, topic.records_per_second, topic.until)
+        until = None if topic.until is None else self.begins + topic.until
+        self.cluster.create_topic(name, topic.partitions, topic.records_per_second, until)
         self.grown(name)
 
     def run(self, on_progress: Callable[[Millis], None] | None = None) -> None:
@@ -277,7 +281,7 @@ class Simulation:
 
     def _producer(self, name: str, spec: ProducerSpec, number: int) -> ProducerActor:
         client_id = f"{name}-{number}"
-        until = self.scenario.horizon if spec.until is None else spec.until
+        until = self.begins + (self.scenario.horizon if spec.until is None else spec.until)
         load = Load(spec.topics, spec.records_per_second, spec.keys, until)
         made = ProducerActor(self.world, self.network, self.cluster, spec.config(client_id), load, client_id)
         self.producers.setdefault(name, []).append(made)
@@ -395,6 +399,7 @@ def _config_of_reader(name: str, spec: ReaderSpec) -> ConsumerConfig:
         enable_auto_commit=False,
         request_timeout_ms=spec.request_timeout,
         metadata_max_age_ms=spec.metadata_max_age,
+        fetch_max_wait_ms=spec.fetch_max_wait,
     )
 
 

@@ -33,7 +33,7 @@ from rejoin.simulation.actors.share.topics import (
     state_topic,
     synthetic_topic,
 )
-from rejoin.simulation.actors.transaction_log import transaction_log, transaction_topic
+from rejoin.simulation.actors.transaction_log import first_producer_id, transaction_log, transaction_topic
 from rejoin.simulation.disk import Disk
 from rejoin.simulation.kernel import Millis, World
 from rejoin.simulation.topic_log import CountedLog, TopicLog
@@ -68,7 +68,7 @@ class Cluster:
         """When metadata last changed."""
         self.partitions: list[TopicPartition] = []
         self._gossip_number = 0
-        self._producer_ids = 0
+        self._producer_ids = world.first_producer_id
         self._written_topics: frozenset[str] = frozenset()
         self.changes_nodes = True
         """Whether clients turn to another node each second with requests that any can answer."""
@@ -107,7 +107,8 @@ class Cluster:
         node.start()
         if self.transaction_logs:
             count = self.settings.transaction_state_log_num_partitions
-            node.step(transaction_topic(count, node.broker.node_id, node.incarnation))
+            first_id = self.world.first_producer_id + first_producer_id(node.broker.node_id, node.incarnation)
+            node.step(transaction_topic(count, node.broker.node_id, first_id))
         if self.shares:
             partitions = self.settings.share_coordinator_state_topic_num_partitions
             node.step(state_topic(partitions, self._next_topics_version()))

@@ -25,7 +25,6 @@ from rejoin.simulation.kernel import Millis, Order, World
 from rejoin.simulation.network import ClientConnection, Exchange, Network, NetworkClient
 from rejoin.simulation.node_connections import NodeConnections
 
-_POLL_MS = 500
 _PAUSE_AFTER_ERROR_MS = 100
 
 
@@ -83,7 +82,7 @@ class ReaderActor(NetworkClient):
         self._ask_for_ends()
 
     def _poll(self, _: object = None) -> None:
-        self.step(Polled(_POLL_MS))
+        self.step(Polled(self.config.fetch_max_wait_ms))
 
     def _ask_for_ends(self, _: object = None) -> None:
         if self.end_offsets_ms:

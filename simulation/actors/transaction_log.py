@@ -30,9 +30,13 @@ def transaction_log(transactional_id: str, partitions: int) -> TopicIdPartition:
     return TopicIdPartition(TRANSACTION_STATE_TOPIC_ID, index, TRANSACTION_STATE_TOPIC)
 
 
-def transaction_topic(partitions: int, node_id: int, incarnation: int) -> TopicsChanged:
-    """Input for a starting node: the transaction log, and the source of its producer ids."""
-    first_id = node_id * _IDS_OF_A_NODE + incarnation * _IDS_OF_A_PROCESS
+def first_producer_id(node_id: int, incarnation: int) -> int:
+    """The first producer id that a node gives out from one start to the next."""
+    return node_id * _IDS_OF_A_NODE + incarnation * _IDS_OF_A_PROCESS
+
+
+def transaction_topic(partitions: int, node_id: int, first_id: int) -> TopicsChanged:
+    """Input for a starting node: the transaction log, and its first producer id."""
     records: TopicsRecords = (
         TopicRecord(
             data=TopicData(name=TRANSACTION_STATE_TOPIC, topic_id=TRANSACTION_STATE_TOPIC_ID, records_per_second=None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rejoin.client.core.inputs import Failure
 from rejoin.coordinator.core.effects import Append
 from rejoin.protocol.errors import ErrorCode
+from rejoin.simulation.explore.canonical.form import FAR
 from rejoin.simulation.explore.free.clients import FreeClients
 from rejoin.simulation.explore.kernel import ChoosingWorld
 from rejoin.simulation.explore.world import exploring_of
@@ -96,6 +97,8 @@ class Choosing:
         """The steps that could come next, always in the same order: first those without a fault."""
         world, explore = self.world, self.explore
         lanes, timed = world.messages(), world.timed()
+        if timed is not None and timed[0] > world.now + FAR:
+            timed = None
         found = [] if self.free is None else self._free_choices(self.free, timed)
         found += [Choice(Kind.ARRIVE, lane) for lane in lanes]
         if timed is not None and (not lanes or timed[0] <= world.now):

@@ -24,6 +24,9 @@ END: Final[Millis] = BEGIN + 10**10
 FIRST_REQUEST: Final = 10**15
 """Numbers of requests begin here, so that they are known from other numbers."""
 
+FIRST_PRODUCER: Final = 10**16
+"""Producer ids begin here, for the same reason."""
+
 _URGENT: Final = (Order.CONTROL, Order.USER)
 MESSAGES: Final = (Order.REQUEST, Order.ANSWER, Order.DISK)
 
@@ -88,6 +91,7 @@ class ChoosingWorld(World):
         self.begins = begins
         self.random = Steady(self)
         self.first_request = FIRST_REQUEST
+        self.first_producer_id = FIRST_PRODUCER
         self.lanes: dict[Lane, deque[ScheduledCall]] = {}
         self.timers: dict[Lane, ChoosingTimer] = {}
         self.ids = 0

@@ -20,12 +20,16 @@ NO_WAY: Final = "a_state_has_no_way_to_settle"
 
 
 def bound_of(scenario: Scenario) -> Millis:
-    """How long a group may take to settle without faults: a session, a rebalance, and the time that ends a restart."""
-    longest = max(
-        (group.session_timeout + group.max_poll_interval + group.revive for group in scenario.groups.values()),
-        default=0,
-    )
-    return longest + SLACK_MS
+    """How long a world may take to settle without faults.
+
+    A group takes a session, a rebalance, and the time that ends a restart; a transaction of a process that is gone its
+    timeout; a record of a producer the time after which it fails.
+    """
+    longest = 0
+    for group in scenario.groups.values():
+        transaction = 0 if group.transform is None else group.transform.transaction_timeout
+        longest = max(longest, group.session_timeout + group.max_poll_interval + group.revive + transaction)
+    return max(longest, *(each.delivery_timeout for each in scenario.producers.values()), 0) + SLACK_MS
 
 
 class Graph:

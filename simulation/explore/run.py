@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from rejoin.client.core.consumer import ConsumerCore
 from rejoin.simulation.actors.consumer_process import ConsumerProcess
-from rejoin.simulation.explore.canonical.form import Inside, digest_of, form_of
+from rejoin.simulation.explore.canonical.form import FAR, LEAST_AGE, Inside, digest_of, form_of
 from rejoin.simulation.explore.canonical.symmetry import Renaming, named_by, renamings, symmetric_groups
 from rejoin.simulation.explore.choosing import Choice, Choosing, played
 from rejoin.simulation.explore.copying import copied
@@ -34,6 +34,7 @@ class ExploredRun:
     ) -> None:
         self.symmetric = symmetric_groups(scenario) if symmetry else frozenset()
         self.world = ChoosingWorld(BEGIN)
+        self.metadata_age = metadata_age_of(scenario)
         self.simulation = Simulation(played(scenario), skip=False, world=self.world)
         if watch is not None:
             watch(self.simulation)
@@ -61,14 +62,15 @@ class ExploredRun:
         """
         self.choosing.take(choice)
         self.checked.check_now()
+        self.checked.check_all_logs()
 
     def label(self, choice: Choice) -> str:
         """A choice in words."""
         return self.choosing.label(choice)
 
     def is_settled(self) -> bool:
-        """Whether nothing travels, and all that must hold in the end holds."""
-        return not self.world.messages() and self.checked.holds_at_the_end()
+        """Whether nothing travels, every transaction has ended, and all that must hold in the end holds."""
+        return not self.world.messages() and self.checked.is_over()
 
     # -- the state
 
@@ -146,7 +148,15 @@ class ExploredRun:
     def form(self, renaming: Renaming = SAME) -> list[Any]:
         """The canonical form of the state, with clients in the places of others."""
         known, parts = self.known(renaming), self.parts(renaming)
-        return renaming.tokens(form_of(self.world.now, known, parts, by_appearance=bool(self.symmetric)))
+        return renaming.tokens(
+            form_of(
+                self.world.now,
+                known,
+                parts,
+                by_appearance=bool(self.symmetric),
+                metadata_age=self.metadata_age,
+            )
+        )
 
     def digest(self) -> bytes:
         """128 bits of the canonical form: of the least one, where members may change places."""
@@ -176,3 +186,13 @@ class ExploredRun:
     def now(self) -> Millis:
         """Virtual time since the world began, in ms."""
         return self.world.now - BEGIN
+
+
+def metadata_age_of(scenario: Scenario) -> Millis:
+    """The longest age at which a client of a world asks for metadata again, where any does."""
+    groups = scenario.groups.values()
+    ages = [LEAST_AGE, *(each.metadata_max_age for each in groups)]
+    ages += [each.transform.metadata_max_age for each in groups if each.transform is not None]
+    ages += [each.metadata_max_age for each in scenario.producers.values()]
+    ages += [each.metadata_max_age for each in scenario.readers.values()]
+    return max(age for age in ages if age < FAR)

@@ -15,6 +15,11 @@ HORIZON: Final = "1h"
 """How long a world lasts that does not say it: only runs along a path end by it."""
 QUIET: Final = {"poll": "4d", "metadata_max_age": "4d", "fetch_max_wait": "4d", "commit": "none"}
 """Habits that a group of a world has only where the world says so: they would keep equal states apart."""
+QUIET_PARTS: Final = {
+    "producers": {"metadata_max_age": "4d"},
+    "readers": {"metadata_max_age": "4d", "fetch_max_wait": "4d"},
+}
+"""As above, of producers and readers."""
 
 
 def read_world(path: Path) -> Scenario:
@@ -36,9 +41,19 @@ def world_from(text: str, where: str = "") -> Scenario:
                     for key, value in QUIET.items()
                     if key != "commit" or not group.keys() & {"share", "streams"}
                 }
-                for key, value in quiet.items():
-                    group.setdefault(key, value)
+                _quieten(group, quiet)
+                _quieten(group.get("transform"), QUIET_PARTS["producers"])
+    for part, habits in QUIET_PARTS.items():
+        for each in parts.values() if isinstance(parts := data.get(part), dict) else ():
+            _quieten(each, habits)
     return checked(Scenario, data, lines, where)
+
+
+def _quieten(part: object, habits: dict[str, str]) -> None:
+    """Give a part of a world these habits, unless it says others."""
+    if isinstance(part, dict):
+        for key, value in habits.items():
+            part.setdefault(key, value)
 
 
 def exploring_of(scenario: Scenario) -> Exploring:

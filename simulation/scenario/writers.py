@@ -113,6 +113,8 @@ class ReaderSpec(Part):
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     request_timeout: Duration = 30_000
     metadata_max_age: Duration = 300_000
+    fetch_max_wait: Length = 500
+    """``fetch.max.wait.ms``, which is also how long a poll waits for records."""
     end_offsets: Duration = 0
     """How often it asks where its partitions end; 0: never."""
     start: StartSpec = StartSpec()

@@ -19,6 +19,7 @@ from rejoin.simulation.search import checks
 from rejoin.simulation.search.observations import Observations, ObservedStep, Violation
 from rejoin.simulation.search.observed_consumer_groups import ObservedConsumerGroups
 from rejoin.simulation.search.observed_shares import ObservedShares
+from rejoin.simulation.search.observed_transaction_log import ObservedTransactionLog
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
 from rejoin.simulation.search.streaming.application import FreeApplication
 from rejoin.simulation.search.streaming.observed import ObservedStreams
@@ -47,6 +48,7 @@ class CheckedSimulation(Watcher):
         self.observed = Observations(simulation)
         if simulation.scenario.transactional_ids():
             self.observed.transactions = ObservedTransactions(simulation)
+            self.observed.transaction_log = ObservedTransactionLog(simulation, self.observed.transactions)
         self.checks = checks.CLASSIC
         scenario = scenario or simulation.scenario
         if any("consumer" in protocols_of(scenario, each) for each in scenario.groups):
@@ -74,7 +76,7 @@ class CheckedSimulation(Watcher):
             faults = max((event.at for event in simulation.scenario.events), default=0)
             for until in range(faults + LONGEST_FAULT_MS, horizon, 2_000):
                 simulation.world.run(until)
-                if transactions.all_ended() and self.holds_at_the_end():
+                if self.is_over():
                     return
         simulation.world.run(horizon)
 
@@ -105,10 +107,21 @@ class CheckedSimulation(Watcher):
         """Check what must hold at any time."""
         self._run_checks(self.checks.now_and_then)
 
+    def check_all_logs(self) -> None:
+        """Check what must hold of all records at any time. It reads every log, so only small worlds do it often."""
+        self._run_checks(self.checks.of_all_logs)
+
     def at_the_end(self) -> None:
         """Check what must hold when the faults have been over for long enough."""
         self.check_now()
+        self.check_all_logs()
         self._run_checks(self.checks.at_the_end)
+
+    def is_over(self) -> bool:
+        """Whether all that went in has come out, no transaction is open, and what must hold in the end holds now."""
+        transactions, log = self.observed.transactions, self.observed.transaction_log
+        are_open = (transactions is not None and not transactions.all_ended()) or (log is not None and log.is_open())
+        return not are_open and self.holds_at_the_end()
 
     def holds_at_the_end(self) -> bool:
         """Whether what must hold in the end holds now."""

@@ -38,6 +38,7 @@ from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.output.ownership import GroupPartition
+from rejoin.simulation.search.observed_transaction_log import ObservedTransactionLog
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
 from rejoin.simulation.simulation import Simulation
 
@@ -162,6 +163,8 @@ class Observations:
     """Groups to which a static member came back without a rebalance, and that have not completed one since."""
     transactions: ObservedTransactions | None = None
     """Where consumers transform in transactions."""
+    transaction_log: ObservedTransactionLog | None = None
+    """Beside it."""
     consumer_groups: ObservedConsumerGroups | None = None
     """Where groups use the consumer protocol, or move to it."""
     shares: ObservedShares | None = None

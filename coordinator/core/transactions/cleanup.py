@@ -101,7 +101,16 @@ class TransactionCleanup:
         """Look at the next multiple of an interval."""
         now, deadlines = self._ctx.now, self._ctx.deadlines
         if deadlines.at(key) is None:
-            deadlines.set(key, now + interval_ms - (now - self._loaded_at) % interval_ms)
+            deadlines.set(key, now + interval_ms - self._since_interval(now, interval_ms))
+
+    def _since_interval(self, now: Millis, interval_ms: Millis) -> Millis:
+        """The time since the last interval began; the first one began when the shard was loaded."""
+        return (now - self._loaded_at) % interval_ms
+
+    def since_look(self, now: Millis) -> Millis:
+        """The time since the last instant at which transactions that take too long could be looked for."""
+        interval_ms = self._ctx.settings.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        return self._since_interval(now, interval_ms)
 
 
 @dataclass(slots=True)

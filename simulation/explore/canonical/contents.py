@@ -13,7 +13,7 @@ from rejoin.simulation.kernel import Millis
 
 Values: TypeAlias = tuple[Any, ...]
 Get: TypeAlias = Callable[[Any], Values]
-Contents: TypeAlias = Callable[[Any, Millis], tuple[str, Values]]
+Contents: TypeAlias = Callable[[Any, Millis, Millis], tuple[str, Values]]
 """Of an object: its class with the names of what is set on it, and the values in the order of the names."""
 
 _PYDANTICS: Final = "__pydantic_"
@@ -37,36 +37,36 @@ def contents_of(kind: type) -> Contents:
 
 
 def _of_slots(name: str, slots: list[str]) -> Contents:
-    head, get, clamp = _head(name, slots), _getter(attrgetter, slots), _clamp(slots)
+    head, get, clamp = _head(name, slots), _getter(attrgetter, slots), _clamp(name, slots)
 
-    def contents(value: Any, now: Millis) -> tuple[str, Values]:
+    def contents(value: Any, now: Millis, metadata_age: Millis) -> tuple[str, Values]:
         try:
             values = get(value)
         except AttributeError:  # some were never set
             there = [slot for slot in slots if hasattr(value, slot)]
-            return _of_slots(name, there)(value, now)
-        return head, values if clamp is None else clamp(values, now)
+            return _of_slots(name, there)(value, now, metadata_age)
+        return head, values if clamp is None else clamp(values, now, metadata_age)
 
     return contents
 
 
 def _of_dict(name: str, left_out: frozenset[str], of_slots: Contents | None) -> Contents:
-    known: dict[tuple[str, ...], tuple[str, Get, Callable[[Values, Millis], Values] | None]] = {}
+    known: dict[tuple[str, ...], tuple[str, Get, Callable[[Values, Millis, Millis], Values] | None]] = {}
     """By the names that are set, in the order in which they were set."""
 
-    def contents(value: Any, now: Millis) -> tuple[str, Values]:
+    def contents(value: Any, now: Millis, metadata_age: Millis) -> tuple[str, Values]:
         attributes = value.__dict__
         names = tuple(attributes)
         found = known.get(names)
         if found is None:
             written = sorted(each for each in names if each not in left_out)
-            found = known[names] = (_head(name, written), _getter(itemgetter, written), _clamp(written))
+            found = known[names] = (_head(name, written), _getter(itemgetter, written), _clamp(name, written))
         head, get, clamp = found
         values = get(attributes)
         if clamp is not None:
-            values = clamp(values, now)
+            values = clamp(values, now, metadata_age)
         if of_slots is not None:
-            others, more = of_slots(value, now)
+            others, more = of_slots(value, now, metadata_age)
             return f"{others} {head}", more + values
         return head, values
 
@@ -88,18 +88,19 @@ def _getter(kind: Callable[..., Callable[[Any], Any]], names: list[str]) -> Get:
     return kind(*names)
 
 
-def _clamp(names: list[str]) -> Callable[[Values, Millis], Values] | None:
+def _clamp(kind: str, names: list[str]) -> Callable[[Values, Millis, Millis], Values] | None:
     """A rule for instants of the past: those long enough ago are written as so long ago."""
-    longest = [(at, PAST[name]) for at, name in enumerate(names) if name in PAST]
+    known = ((at, PAST.get(f"{kind}.{name}", PAST.get(name))) for at, name in enumerate(names))
+    longest = [(at, most) for at, most in known if most is not None]
     if not longest:
         return None
 
-    def clamped(values: Values, now: Millis) -> Values:
+    def clamped(values: Values, now: Millis, metadata_age: Millis) -> Values:
         changed = list(values)
         for at, most in longest:
             value = changed[at]
             if type(value) is int and BEGIN <= value < END:
-                changed[at] = max(value, now - most)
+                changed[at] = max(value, now - (metadata_age if most < 0 else most))
         return tuple(changed)
 
     return clamped

@@ -24,16 +24,20 @@ from pydantic import BaseModel
 
 from rejoin.coordinator.core.runtime.timers import Deadlines
 from rejoin.protocol.types import TopicPartition
+from rejoin.simulation.explore.canonical import records
 from rejoin.simulation.explore.canonical.contents import contents_of
 from rejoin.simulation.explore.canonical.left_out import SETTINGS
-from rejoin.simulation.explore.kernel import BEGIN, END, FIRST_REQUEST
+from rejoin.simulation.explore.kernel import BEGIN, END, FIRST_PRODUCER, FIRST_REQUEST
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 
 Write: TypeAlias = Callable[[Any, "Writing"], None]
 
 FAR: Final[Millis] = 8 * 3_600_000
-"""Deadlines later than this count as never."""
+"""Deadlines later than this count as never, and no step goes there."""
+
+LEAST_AGE: Final[Millis] = 1_000
+"""Metadata that is asked for again before it is old, is at least so old."""
 
 VALUES: Final = "rejoin.protocol."
 """Objects of these modules are values: which of two equal ones stands somewhere does not matter."""
@@ -52,10 +56,11 @@ _MOST_KEPT: Final = 10_000
 class Writing:
     """A form that is being written."""
 
-    __slots__ = ("ids", "kept", "met", "now", "numbers", "out")
+    __slots__ = ("ids", "kept", "met", "metadata_age", "now", "numbers", "out", "producers")
 
-    def __init__(self, now: Millis, known: Mapping[int, str]) -> None:
+    def __init__(self, now: Millis, known: Mapping[int, str], metadata_age: Millis) -> None:
         self.now = now
+        self.metadata_age = metadata_age
         self.met: dict[int, tuple[str | int]] = {key: (name,) for key, name in known.items()}
         """By identity: what is written in place of an object that is named, or was met before."""
         self.kept: list[Any] = []
@@ -65,6 +70,8 @@ class Writing:
         """Where in the form a text has ids."""
         self.numbers: list[int] = []
         """Where in the form a request's number is."""
+        self.producers: list[int] = []
+        """Where in the form a producer id is."""
 
     def write(self, values: Iterable[Any]) -> None:
         """Write values, one after the other."""
@@ -100,16 +107,21 @@ class Writing:
             numbers = {number: rank for rank, number in enumerate(found if by_appearance else sorted(found))}
             for at in self.numbers:
                 out[at] = ("number", numbers[out[at]])
+        if self.producers:
+            producers = {number: rank for rank, number in enumerate(sorted({out[at] for at in self.producers}))}
+            for at in self.producers:
+                out[at] = ("producer", producers[out[at]])
         return out
 
 
 class _Kept(NamedTuple):
-    """The form of a value, and where in it ids and numbers are."""
+    """The form of a value, and where in it ids, numbers and producer ids are."""
 
     value: Any
     tokens: list[Any]
     ids: list[int]
     numbers: list[int]
+    producers: list[int]
 
 
 class Inside(NamedTuple):
@@ -118,12 +130,20 @@ class Inside(NamedTuple):
     value: Any
 
 
-def form_of(now: Millis, known: Mapping[int, str], parts: Iterable[Any], *, by_appearance: bool = False) -> list[Any]:
+def form_of(
+    now: Millis,
+    known: Mapping[int, str],
+    parts: Iterable[Any],
+    *,
+    by_appearance: bool = False,
+    metadata_age: Millis = LEAST_AGE,
+) -> list[Any]:
     """The canonical form of some parts as a list of plain values. ``known``: objects that are written by name.
 
-    Numbers of requests are written by rank: by size, or ``by_appearance``, where clients may change places.
+    ``metadata_age``: metadata that is as old as that, is as old as any. Numbers of requests are written by rank: by size,
+    or ``by_appearance``, where clients may change places.
     """
-    writing = Writing(now, known)
+    writing = Writing(now, known, metadata_age)
     parts = list(parts)
     writing.write(parts)
     return writing.tokens(by_appearance)
@@ -153,6 +173,10 @@ class _Contents(dict[type, Write]):
 def _rule_of(kind: type) -> Write:
     if kind.__name__ in SETTINGS:
         return _settings
+    if kind.__name__ in records.VALUES:
+        return records.VALUES[kind.__name__]
+    if kind.__name__ in records.OBJECTS:
+        return _once(records.OBJECTS[kind.__name__])
     for base, rule in _BY_BASE:
         if issubclass(kind, base):
             return rule
@@ -166,7 +190,7 @@ def _contents(kind: type) -> Write:
     contents = contents_of(kind)
 
     def write(value: Any, writing: Writing) -> None:
-        head, values = contents(value, writing.now)
+        head, values = contents(value, writing.now, writing.metadata_age)
         writing.out.append(head)
         writing.write(values)
 
@@ -183,7 +207,7 @@ def _object(kind: type) -> Write:
             writing.out.append(met[key])
         else:
             met[key] = (len(met),)
-            head, values = contents(value, writing.now)
+            head, values = contents(value, writing.now, writing.metadata_age)
             writing.out.append(head)
             writing.write(values)
 
@@ -202,9 +226,11 @@ def _value(kind: type) -> Write:
             out += kept.tokens
             writing.ids += [start + at for at in kept.ids]
             writing.numbers += [start + at for at in kept.numbers]
+            writing.producers += [start + at for at in kept.producers]
             return
         ids, numbers, objects = len(writing.ids), len(writing.numbers), len(writing.met)
-        head, values = contents(value, writing.now)
+        producers = len(writing.producers)
+        head, values = contents(value, writing.now, writing.metadata_age)
         out.append(head)
         writing.write(values)
         tokens = out[start:]
@@ -216,6 +242,7 @@ def _value(kind: type) -> Write:
                 tokens,
                 [at - start for at in writing.ids[ids:]],
                 [at - start for at in writing.numbers[numbers:]],
+                [at - start for at in writing.producers[producers:]],
             )
 
     return write
@@ -235,6 +262,8 @@ def _large(value: int, writing: Writing) -> None:
         if value < END:
             writing.out.append(_NOW)
             value = min(value - writing.now, FAR)
+        elif value >= FIRST_PRODUCER:
+            writing.producers.append(len(writing.out))
         elif value >= FIRST_REQUEST:
             writing.numbers.append(len(writing.out))
     writing.out.append(value)
@@ -250,7 +279,7 @@ def _bytes(value: bytes, writing: Writing) -> None:
     if _MARK_IN_BYTES in value:
         writing.ids.append(len(writing.out))
         writing.out.append(value.decode("latin-1"))
-    else:
+    elif not records.write_bytes(value, writing):
         writing.out.append(value)
 
 
@@ -375,6 +404,7 @@ _BY_BASE: Final[tuple[tuple[Any, Write], ...]] = (
     ((int,), _large),
     ((str,), _str),
     ((bytes,), _bytes),
+    ((memoryview,), lambda value, writing: _bytes(bytes(value), writing)),
     ((Inside,), _inside),
     ((TopicPartition,), _partition),
     ((tuple,), _sequence),

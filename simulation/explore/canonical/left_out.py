@@ -46,8 +46,20 @@ IGNORED: Final[dict[tuple[str, str], str]] = {
     ("TransactionCounts", "initialised"): "for reports",
     ("TransactionCounts", "fenced"): "for reports",
     ("OffsetCommitValue", "commit_timestamp"): "for expiry, which worlds do not reach",
+    # Records and transactions
+    ("LogBatch", "max_timestamp"): "for retention by age, which worlds do not have",
+    ("ProducerStateEntry", "last_timestamp"): "for expiry, which worlds do not reach",
+    ("VerificationEntry", "began_at"): "for expiry, which worlds do not reach",
+    ("TransactionEvents", "_opened_at"): "for events",
+    ("TransactionEvents", "_sampled_at"): "for events",
+    ("TxnProduce", "_number"): "a number, larger than all that are in use",
+    ("PeerRequests", "_last_id"): "a number, larger than all that are in use",
+    ("ProducerCoreState", "last_request_id"): "a number, larger than all that are in use",
 }
 """By class and attribute: why it is left out of a form."""
+
+METADATA_AGE: Final[Millis] = -1
+"""Stands for the longest ``metadata.max.age.ms`` of a world that is ever reached."""
 
 PAST: Final[dict[str, Millis]] = {
     "retry_at": 0,
@@ -61,7 +73,12 @@ PAST: Final[dict[str, Millis]] = {
     "since": 0,
     "version": 0,
     "created_at": 0,
-    "refreshed_at": 1_000,
+    "ProducerBatch.created_at": 120_001,
+    "TopicState.used_at": 300_001,
+    "refreshed_at": METADATA_AGE,
     "assignment_at": 1_000,
 }
-"""By attribute: what was longer ago than so many ms was so long ago. Most are deadlines, which have passed or not."""
+"""By attribute, or class and attribute: what was longer ago than so many ms was so long ago.
+
+Most are deadlines, which have passed or not.
+"""

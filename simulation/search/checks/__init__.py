@@ -69,21 +69,27 @@ NOW_AND_THEN: Final[tuple[WholeCheck, ...]] = (
     logs.the_log_differs_from_memory,
     logs.an_offsets_partition_has_two_leaders,
     transactions.a_transaction_is_read_before_it_is_whole,
+    transactions.a_marker_was_never_decided,
+    transactions.a_complete_transaction_is_open_in_a_log,
 )
 """Every second of virtual time."""
+
+OF_ALL_LOGS: Final[tuple[WholeCheck, ...]] = (
+    producers.a_record_is_stored_twice,
+    producers.a_record_overtakes_another,
+    producers.an_acknowledged_record_is_lost,
+    transactions.a_record_of_an_aborted_transaction_is_read,
+    transactions.a_fenced_producers_record_is_visible,
+    transactions.a_transformed_record_overtakes_another,
+)
+"""They hold at any time, and read every record that was written: after each step of a small world, or at the end."""
 
 AT_THE_END: Final[tuple[WholeCheck, ...]] = (
     convergence.a_group_does_not_settle,
     assignments.a_partition_is_left_without_an_owner,
     convergence.memory_grows,
-    producers.a_record_is_stored_twice,
-    producers.a_record_overtakes_another,
-    producers.an_acknowledged_record_is_lost,
     producers.a_record_never_ends,
     transactions.a_transaction_never_ends,
-    transactions.a_record_of_an_aborted_transaction_is_read,
-    transactions.a_fenced_producers_record_is_visible,
-    transactions.a_transformed_record_overtakes_another,
     transactions.a_transaction_is_visible_in_part,
 )
 """When the faults have been over for long enough."""
@@ -96,9 +102,10 @@ class CheckSet(NamedTuple):
     on_assignment: tuple[AssignmentCheck, ...]
     now_and_then: tuple[WholeCheck, ...]
     at_the_end: tuple[WholeCheck, ...]
+    of_all_logs: tuple[WholeCheck, ...] = ()
 
 
-CLASSIC: Final = CheckSet(EACH_STEP, ON_ASSIGNMENT, NOW_AND_THEN, AT_THE_END)
+CLASSIC: Final = CheckSet(EACH_STEP, ON_ASSIGNMENT, NOW_AND_THEN, AT_THE_END, OF_ALL_LOGS)
 """For runs in which all groups are classic ones."""
 
 MIGRATING: Final = CheckSet(

@@ -9,6 +9,7 @@ from rejoin.coordinator.core.effects import Reply
 from rejoin.journal.events.coordinator import (
     CoreFailed,
 )
+from rejoin.protocol.messages.records.fetch import FetchRequest
 from rejoin.protocol.messages.records.produce import ProduceRequest
 from rejoin.protocol.messages.transactions.txn_offset_commit import TxnOffsetCommitRequest
 from rejoin.simulation.actors.node_requests import TIMEOUT_MS
@@ -39,6 +40,8 @@ def a_request_is_never_answered(observed: Observations) -> Iterator[str]:
         patience = PATIENCE_MS
         if isinstance(exchange.request, ProduceRequest):
             patience += exchange.request.timeout_ms  # so long it may wait for the log
+        if isinstance(exchange.request, FetchRequest):
+            patience += exchange.request.max_wait_ms  # so long it may wait for records
         if isinstance(exchange.request, (ProduceRequest, TxnOffsetCommitRequest)):
             patience += TIMEOUT_MS  # so long it may wait for the coordinator of its transaction
         if life == node.incarnation and waited > patience and not observed.is_parked(node, exchange):

@@ -76,6 +76,22 @@ def a_transaction_is_read_before_it_is_whole(observed: Observations) -> Iterator
                     yield f"{name}: {there} of {size} records can be committed"
 
 
+def a_marker_was_never_decided(observed: Observations) -> Iterator[str]:
+    """A log of records or of offsets has a marker, and the transaction log no such decision for its epoch."""
+    if observed.transaction_log is not None:
+        yield from observed.transaction_log.without_decision
+
+
+def a_complete_transaction_is_open_in_a_log(observed: Observations) -> Iterator[str]:
+    """The transaction log says that a transaction is complete, and a log of records or of offsets has no marker."""
+    if observed.transaction_log is not None and _all_end(observed):
+        yield from observed.transaction_log.left_open
+
+
+def _all_end(observed: Observations) -> bool:
+    return observed.simulation.cluster.settings.transaction_version >= FIRST_WHERE_ALL_END
+
+
 def _transactions(observed: Observations) -> Iterator[tuple[str, tuple[UserTransaction, int]]]:
     """Each transaction by the name in its records, and how many records it has."""
     for consumer in observed.simulation.consumers.values():
@@ -137,7 +153,7 @@ def a_transaction_never_ends(observed: Observations) -> Iterator[str]:
     """Long after its timeout a transaction is open in a log, and its readers stand still."""
     transactions = observed.transactions
     simulation = observed.simulation
-    if transactions is None or simulation.cluster.settings.transaction_version < FIRST_WHERE_ALL_END:
+    if transactions is None or not _all_end(observed):
         return
     transforms = [group.transform for group in simulation.scenario.groups.values() if group.transform is not None]
     patience = SETTLED_MS + max(each.transaction_timeout for each in transforms)

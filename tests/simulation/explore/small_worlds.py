@@ -62,6 +62,30 @@ groups: {{g: {{{_GROUP}, commit: transaction, processing: 20ms, transform: {{to:
 readers: {{r: {{topics: u, isolation: read_committed}}}}
 explore: {{faults: 1, lost_answers: true}}
 """,
+    "crash": f"""
+{_FINITE}
+groups: {{g: {{{_GROUP}, commit: transaction, transform: {{to: u, linger: 0, transaction_timeout: 5s}}}}}}
+readers: {{r: {{topics: u, isolation: read_committed}}}}
+coordinator: {{nodes: 2}}
+events:
+- {{at: 0, crash: {{who: g-1, down: 0}}}}
+- {{at: 0, move: {{topic: __transaction_state}}}}
+explore: {{faults: 2, after: 3001ms}}
+""",
+    "producer": """
+topics: {t: {partitions: 1}}
+groups: {}
+producers: {p: {topics: [t], records_per_second: 1000, until: 2ms, batch_size: 1, linger: 0}}
+coordinator: {nodes: 2}
+events: [{at: 0, move: {topic: t}}]
+explore: {faults: 2, lost_requests: true, lost_answers: true}
+""",
+    "growing": f"""
+{_TOPIC}
+groups: {{g: {{{_GROUP.replace("100h", "7s", 2).replace("poll: 7s", "poll: 100h")}}}}}
+events: [{{at: 0, grow: {{topic: t, to: 3}}}}]
+explore: {{faults: 1, after: 10s}}
+""",
     "failover": f"""
 {_TOPIC}
 groups: {{g: {{{_GROUP}, commit: none}}}}
