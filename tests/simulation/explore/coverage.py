@@ -1,4 +1,7 @@
-"""The parts of a coordinator that were reached: by state of a group and kind of request, the errors of its answers."""
+"""The parts of a coordinator that were reached: by state and kind of request, the errors of its answers.
+
+The state is that of the group that a request names, or else of the transactional id.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,11 @@ from pydantic import BaseModel
 from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Received
 from rejoin.coordinator.core.node import Node
+from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
 
 Reached: TypeAlias = tuple[str, str, str]
-"""State of the group before the step, API of the answer, error."""
+"""State of the group or transaction before the step, API of the answer, error."""
 
 
 @contextmanager
@@ -24,8 +29,7 @@ def recorded() -> Iterator[set[Reached]]:
     right = Node.step
 
     def step(self: Node, what: Any, now: int, **how: Any) -> list[Any]:
-        group_id = getattr(what.request, "group_id", None) if isinstance(what, Received) else None
-        state = "no request" if group_id is None else _state(self, group_id)
+        state = _state(self, what.request) if isinstance(what, Received) else "no request"
         effects = right(self, what, now, **how)
         for effect in effects:
             if isinstance(effect, Reply):
@@ -39,12 +43,41 @@ def recorded() -> Iterator[set[Reached]]:
         yield found
 
 
-def _state(node: Node, group_id: str) -> str:
+def _state(node: Node, request: object) -> str:
+    group_id = getattr(request, "group_id", None)
+    if group_id is not None:
+        return _state_of_group(node, group_id)
+    transactional_id = _transactional_id(request)
+    return "no request" if not transactional_id else _state_of_transaction(node, transactional_id)
+
+
+def _state_of_group(node: Node, group_id: str) -> str:
     group = node.group(group_id)
     if group is not None:
         return f"classic {group.state}"
     modern = node.consumer_group(group_id)
     return "no group" if modern is None else f"consumer {modern.state}"
+
+
+def _transactional_id(request: object) -> str | None:
+    """The transactional id of a request: of a client, or the first one of a broker."""
+    if isinstance(request, AddPartitionsToTxnRequest):
+        first = next(iter(request.transactions), None)
+        return request.v3_and_below_transactional_id if first is None else first.transactional_id
+    found: str | None = getattr(request, "transactional_id", None)
+    return found
+
+
+def _state_of_transaction(node: Node, transactional_id: str) -> str:
+    """The state, and whether it is being changed."""
+    shard = node._requests.transactions.coordinator.find(transactional_id)
+    if isinstance(shard, ErrorCode):
+        return "transaction elsewhere"
+    found = shard.transactions.get(transactional_id)
+    if found is None:
+        return "no transaction"
+    change = "" if found.pending_state is None else f", {found.pending_state.name} next"
+    return f"transaction {found.state.name}{change}"
 
 
 def _codes(value: object) -> Iterator[str]:

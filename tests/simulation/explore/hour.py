@@ -53,8 +53,8 @@ def main(minutes: float) -> None:
         for path in sorted(TRANSCRIPTS.rglob("*.txt")):
             play(path.read_text(encoding="utf-8"))
     print(
-        f"\nState of a group, API and error: worlds reach {len(reached)}, transcripts {len(played)}, both "
-        f"{len(reached & played)}; only worlds:"
+        f"\nState of a group or transaction, API and error: worlds reach {len(reached)}, transcripts {len(played)}, "
+        f"both {len(reached & played)}; only worlds:"
     )
     for state, api, code in sorted(reached - played):
         print(f"  {api} in {state}: {code}")

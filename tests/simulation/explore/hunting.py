@@ -14,6 +14,7 @@ from rejoin.simulation.explore.explorer import explore
 from rejoin.simulation.explore.liveness import NO_WAY
 from rejoin.simulation.explore.world import WORLDS, read_world
 from rejoin.simulation.search.search import play_checked
+from tests.simulation.explore import transaction_mutations
 from tests.simulation.explore.mutations import MORE
 from tests.simulation.search import migration_mutations, mutations
 from tests.simulation.search.mutations import SEARCHED, Mutation
@@ -105,7 +106,8 @@ class Hunted:
 def worlds_for(mutation: Mutation) -> tuple[str, ...]:
     """The worlds that a broken rule is looked for in, in order."""
     others = CONSUMER if mutation.schedule == "consumer" else CLASSIC
-    first = FIRST.get(mutation.name)
+    others = transaction_mutations.WORLDS.get(mutation.schedule, others)
+    first = FIRST.get(mutation.name) or transaction_mutations.FIRST.get(mutation.name)
     return others if first is None else (first, *(each for each in others if each != first))
 
 
@@ -130,6 +132,7 @@ def all_mutations() -> Iterator[Mutation]:
     for apply, check, first in migration_mutations.MUTATIONS:
         yield Mutation(apply, check, "consumer", first)
     yield from MORE
+    yield from transaction_mutations.TRANSACTIONAL
 
 
 def seeds_of(mutation: Mutation) -> str:
