@@ -44,6 +44,8 @@ class ObservedTransactions:
         self.batches: dict[TopicPartition, list[TransactionalBatch]] = {}
         self.logged: Counter[str] = Counter()
         """How many records of each work are in the logs and not aborted."""
+        self.written_by_fenced: list[str] = []
+        """Batches that were written when a successor of their producer had its epoch."""
         self._open: dict[TopicIdPartition, dict[int, list[TransactionalBatch]]] = {}
         self._fences: dict[int, list[tuple[int, int]]] = {}
         self._observed = 0
@@ -87,6 +89,11 @@ class ObservedTransactions:
                     works,
                 )
                 self.batches.setdefault(TopicPartition(partition.topic, partition.partition), []).append(found)
+                if self.has_successor(header.producer_id, header.producer_epoch):
+                    where = f"{partition}, offset {found.base_offset}"
+                    self.written_by_fenced.append(
+                        f"{where}: producer {header.producer_id}, epoch {header.producer_epoch}"
+                    )
                 open_here.setdefault(header.producer_id, []).append(found)
 
     def initialised(self, response: InitProducerIdResponse) -> None:
@@ -126,6 +133,10 @@ class ObservedTransactions:
         for partition, by_producer in self._open.items():
             for batches in by_producer.values():
                 yield partition, batches[0]
+
+    def has_successor(self, producer_id: int, epoch: int) -> bool:
+        """Whether InitProducerId has given out a newer epoch of a producer id."""
+        return any(given > epoch for given, _ in self._fences.get(producer_id, ()))
 
     def is_fenced(self, batch: TransactionalBatch) -> bool:
         """Whether the producer was fenced before the batch was written, or before the commit was decided."""

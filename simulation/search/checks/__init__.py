@@ -55,6 +55,8 @@ EACH_STEP: Final[tuple[StepCheck, ...]] = (
     members.an_instance_id_has_two_members,
     transactions.a_last_stable_offset_passes_an_open_transaction,
     transactions.a_listed_end_passes_an_open_transaction,
+    transactions.a_successor_gets_an_epoch_that_was_given_before,
+    transactions.a_fenced_producer_ends_a_transaction,
 )
 """After every step of a node."""
 
@@ -69,6 +71,7 @@ NOW_AND_THEN: Final[tuple[WholeCheck, ...]] = (
     logs.the_log_differs_from_memory,
     logs.an_offsets_partition_has_two_leaders,
     transactions.a_transaction_is_read_before_it_is_whole,
+    transactions.a_fenced_producer_writes,
     transactions.a_marker_was_never_decided,
     transactions.a_complete_transaction_is_open_in_a_log,
 )

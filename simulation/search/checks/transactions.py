@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.records.fetch import FetchResponse
 from rejoin.protocol.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from rejoin.protocol.messages.transactions.end_txn import EndTxnRequest, EndTxnResponse
+from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.transactional_transformers import (
     TransactionalTransformActor,
@@ -74,6 +77,38 @@ def a_transaction_is_read_before_it_is_whole(observed: Observations) -> Iterator
                 # Where all is aborted another check says so.
                 if 0 < there != size:
                     yield f"{name}: {there} of {size} records can be committed"
+
+
+def a_successor_gets_an_epoch_that_was_given_before(observed: Observations, step: ObservedStep) -> Iterator[str]:
+    """InitProducerId gives a process that begins an epoch that the process before it may have."""
+    transactions = observed.transactions
+    if transactions is None:
+        return
+    for exchange, response in step.replies(InitProducerIdResponse):
+        request = request_of(exchange, InitProducerIdRequest)
+        is_new = request.transactional_id is not None and request.producer_id < 0
+        if is_new and response.error_code is ErrorCode.NONE:
+            given = (response.producer_id, response.producer_epoch)
+            if transactions.has_successor(response.producer_id, response.producer_epoch - 1):
+                yield f"{request.transactional_id}: producer {given[0]}, epoch {given[1]}"
+
+
+def a_fenced_producer_ends_a_transaction(observed: Observations, step: ObservedStep) -> Iterator[str]:
+    """EndTxn succeeds with an epoch older than that of a successor."""
+    transactions = observed.transactions
+    if transactions is None:
+        return
+    for exchange, response in step.replies(EndTxnResponse):
+        request = request_of(exchange, EndTxnRequest)
+        epoch = request.producer_epoch
+        if response.error_code is ErrorCode.NONE and transactions.has_successor(request.producer_id, epoch):
+            yield f"{request.transactional_id}: producer {request.producer_id}, epoch {epoch}"
+
+
+def a_fenced_producer_writes(observed: Observations) -> Iterator[str]:
+    """A batch of a transaction was written with an epoch older than that of a successor."""
+    if observed.transactions is not None and _all_end(observed):
+        yield from observed.transactions.written_by_fenced
 
 
 def a_marker_was_never_decided(observed: Observations) -> Iterator[str]:
