@@ -71,6 +71,11 @@ class ObservedTransactionLog:
             kind = "COMMIT" if commits else "ABORT"
             self.without_decision.append(f"{partition}: {kind} of producer {producer_id}, epoch {epoch}")
 
+    def was_decided(self, producer_id: int, epoch: int, commits: bool) -> bool:
+        """Whether the log has this end of a producer's transaction, whose batches have an epoch."""
+        # From transaction.version 2 on the decision raises the epoch.
+        return commits in (self._decided.get((producer_id, epoch)), self._decided.get((producer_id, epoch + 1)))
+
     def is_open(self) -> bool:
         """Whether a transactional id has a transaction that is not complete."""
         return any(

@@ -57,6 +57,7 @@ EACH_STEP: Final[tuple[StepCheck, ...]] = (
     transactions.a_listed_end_passes_an_open_transaction,
     transactions.a_successor_gets_an_epoch_that_was_given_before,
     transactions.a_fenced_producer_ends_a_transaction,
+    transactions.an_end_is_answered_before_it_is_stored,
 )
 """After every step of a node."""
 

@@ -105,6 +105,19 @@ def a_fenced_producer_ends_a_transaction(observed: Observations, step: ObservedS
             yield f"{request.transactional_id}: producer {request.producer_id}, epoch {epoch}"
 
 
+def an_end_is_answered_before_it_is_stored(observed: Observations, step: ObservedStep) -> Iterator[str]:
+    """EndTxn succeeds, and the transaction log has no such decision."""
+    log = observed.transaction_log
+    if log is None:
+        return
+    for exchange, response in step.replies(EndTxnResponse):
+        request = request_of(exchange, EndTxnRequest)
+        if response.error_code is ErrorCode.NONE:
+            producer_id, epoch = request.producer_id, request.producer_epoch
+            if not log.was_decided(producer_id, epoch, request.committed):
+                yield f"{request.transactional_id}: producer {producer_id}, epoch {epoch}"
+
+
 def a_fenced_producer_writes(observed: Observations) -> Iterator[str]:
     """A batch of a transaction was written with an epoch older than that of a successor."""
     if observed.transactions is not None and _all_end(observed):

@@ -34,8 +34,17 @@ LOADED, MIGRATES, WITHOUT = "consumer_group_and_a_failover", "group_that_migrate
 CLASSIC: Final = (JOIN, STABLE, WITHOUT, THIRD, CRASH, FAILOVER, STATIC, COMMITS, PAUSED, TWICE, LOST, ASSIGNORS)
 CONSUMER: Final = (TAKES_IN, SILENCE, LOADED, MIGRATES)
 
+REQUESTS: Final = {"consumer": "requests_to_a_consumer_group", "faults": "requests_to_a_classic_group"}
+BY_REQUESTS: Final = (
+    "heartbeats_of_any_generation_are_fine",
+    "any_member_may_commit",
+    "generations_do_not_count_up",
+    "epochs_are_not_compared",
+    "replies_do_not_wait_for_the_log",
+)
+"""Broken rules that clients show which send what they like, and by schedule the worlds of such clients."""
+
 FIRST: Final = {
-    "any_member_may_commit": PAUSED,
     "commits_are_answered_before_they_are_stored": COMMITS,
     "an_assignment_is_handed_out_before_it_is_stored": FAILOVER,
     "sessions_never_end": STABLE,
@@ -58,7 +67,6 @@ FIRST: Final = {
     "a_new_leader_of_the_log_serves_before_it_has_read": COMMITS,
     "sessions_end_a_moment_early": STABLE,
     "sessions_end_a_second_late": STABLE,
-    "heartbeats_of_any_generation_are_fine": THIRD,
     "a_heartbeat_restarts_no_session": STABLE,
     "heartbeats_do_not_announce_a_rebalance": STABLE,
     "a_first_rebalance_does_not_wait": JOIN,
@@ -78,7 +86,6 @@ FIRST: Final = {
     "a_consumer_keeps_its_partitions_while_it_joins": THIRD,
     "a_consumer_keeps_an_id_that_is_unknown": PAUSED,
     "a_consumer_takes_an_assignment_of_a_membership_that_is_over": FAILOVER,
-    "epochs_are_not_compared": SILENCE,
     "heartbeats_restart_no_session": SILENCE,
     "a_fenced_consumer_keeps_its_partitions": SILENCE,
     "a_fenced_consumer_goes_on": SILENCE,
@@ -108,6 +115,8 @@ def worlds_for(mutation: Mutation) -> tuple[str, ...]:
     others = CONSUMER if mutation.schedule == "consumer" else CLASSIC
     others = transaction_mutations.WORLDS.get(mutation.schedule, others)
     first = FIRST.get(mutation.name) or transaction_mutations.FIRST.get(mutation.name)
+    if mutation.name in BY_REQUESTS:
+        first = REQUESTS[mutation.schedule]
     return others if first is None else (first, *(each for each in others if each != first))
 
 

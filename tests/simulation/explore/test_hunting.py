@@ -7,7 +7,10 @@ import pytest
 from rejoin.simulation.explore.explorer import explore
 from rejoin.simulation.explore.world import WORLDS, read_world
 from tests.simulation.explore.hunting import CLASSIC as CLASSIC_WORLDS
-from tests.simulation.explore.hunting import CONSUMER, FIRST, STABLE, TWICE, all_mutations, hunt
+from tests.simulation.explore.hunting import CONSUMER, FIRST, REQUESTS, STABLE, TWICE, all_mutations, hunt
+from tests.simulation.explore.transaction_mutations import CRASH, LOST, SAME_ID
+from tests.simulation.explore.transaction_mutations import FIRST as TRANSACTIONAL_FIRST
+from tests.simulation.explore.transaction_mutations import WORLDS as TRANSACTIONAL_WORLDS
 from tests.simulation.search.mutations import Mutation
 
 MUTATIONS: dict[str, Mutation] = {}
@@ -21,6 +24,9 @@ for each in all_mutations():
         ("sessions_end_a_moment_early", STABLE, 5),
         ("the_last_to_leave_brings_no_rebalance", STABLE, 2),
         ("the_old_process_of_an_instance_is_not_fenced", TWICE, 8),
+        ("the_last_stable_offset_passes_open_transactions", CRASH, 4),
+        ("a_batch_that_is_sent_again_is_numbered_anew", LOST, 9),
+        ("a_successor_gets_the_epoch_of_its_predecessor", SAME_ID, 6),
     ],
 )
 def test_a_broken_rule_is_found_at_its_depth(name: str, world: str, depth: int) -> None:
@@ -32,5 +38,9 @@ def test_a_broken_rule_is_found_at_its_depth(name: str, world: str, depth: int) 
 
 
 def test_worlds_that_are_tried_first_exist() -> None:
-    assert FIRST.keys() <= MUTATIONS.keys()
-    assert {*FIRST.values(), *CLASSIC_WORLDS, *CONSUMER} <= {path.stem for path in WORLDS.glob("*.yaml")}
+    first = {**FIRST, **TRANSACTIONAL_FIRST}
+    assert first.keys() <= MUTATIONS.keys()
+    worlds = {name for names in TRANSACTIONAL_WORLDS.values() for name in names}
+    assert {*first.values(), *CLASSIC_WORLDS, *CONSUMER, *REQUESTS.values(), *worlds} <= {
+        path.stem for path in WORLDS.glob("*.yaml")
+    }
