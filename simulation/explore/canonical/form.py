@@ -140,8 +140,8 @@ def form_of(
 ) -> list[Any]:
     """The canonical form of some parts as a list of plain values. ``known``: objects that are written by name.
 
-    ``metadata_age``: metadata that is as old as that, is as old as any. Numbers of requests are written by rank: by size,
-    or ``by_appearance``, where clients may change places.
+    ``metadata_age``: metadata that is as old as that, is as old as any. Numbers of requests are written by rank: by
+    size, or ``by_appearance``, where clients may change places.
     """
     writing = Writing(now, known, metadata_age)
     parts = list(parts)
