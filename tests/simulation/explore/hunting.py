@@ -14,9 +14,8 @@ from rejoin.simulation.explore.explorer import explore
 from rejoin.simulation.explore.liveness import NO_WAY
 from rejoin.simulation.explore.world import WORLDS, read_world
 from rejoin.simulation.search.search import play_checked
-from tests.simulation.explore import transaction_mutations
 from tests.simulation.explore.mutations import MORE
-from tests.simulation.search import migration_mutations, mutations
+from tests.simulation.search import migration_mutations, mutations, transaction_mutations
 from tests.simulation.search.mutations import SEARCHED, Mutation
 
 STATES: Final = 1_500

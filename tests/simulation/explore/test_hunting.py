@@ -8,10 +8,10 @@ from rejoin.simulation.explore.explorer import explore
 from rejoin.simulation.explore.world import WORLDS, read_world
 from tests.simulation.explore.hunting import CLASSIC as CLASSIC_WORLDS
 from tests.simulation.explore.hunting import CONSUMER, FIRST, REQUESTS, STABLE, TWICE, all_mutations, hunt
-from tests.simulation.explore.transaction_mutations import CRASH, LOST, SAME_ID
-from tests.simulation.explore.transaction_mutations import FIRST as TRANSACTIONAL_FIRST
-from tests.simulation.explore.transaction_mutations import WORLDS as TRANSACTIONAL_WORLDS
 from tests.simulation.search.mutations import Mutation
+from tests.simulation.search.transaction_mutations import CRASH, LOST, SAME_ID
+from tests.simulation.search.transaction_mutations import FIRST as TRANSACTIONAL_FIRST
+from tests.simulation.search.transaction_mutations import WORLDS as TRANSACTIONAL_WORLDS
 
 MUTATIONS: dict[str, Mutation] = {}
 for each in all_mutations():
