@@ -420,6 +420,12 @@ explore-spark: setup $(VENV)/spark-classes
 explore-kafka: setup
 	$(RUN) -m conformance.explored $(WORLDS)
 
+# Plays orders of answers that show bugs of pinned clients, on the versions with and without each bug; prints a table.
+# It wants Node.js. BUGS=batches-lose-records for some.
+.PHONY: explore-clients
+explore-clients: setup
+	$(RUN) -m conformance.clients.orders $(BUGS)
+
 # APIs of a stock Kafka 4.4 and of this broker beside each other; writes docs/api-versions.md. RECORD=--record asks real
 # brokers anew, which wants Maven and a JDK.
 .PHONY: api-versions

@@ -18,9 +18,13 @@ def run(
     brokers: Annotated[
         int, Parameter(help="Number of brokers; with several, leaders of partitions move.", metavar="N")
     ] = 1,
+    errors: Annotated[
+        bool, Parameter(help="Some answers are errors, or the ends of their connections.", negative=())
+    ] = False,
     shrink: Annotated[
-        int, Parameter(help="Most plays that make a failing order smaller; 0 for none.", metavar="PLAYS")
-    ] = 20,
+        int | None,
+        Parameter(help="Shorter orders to try where one fails: 20, and 0 with --order.", metavar="N"),
+    ] = None,
     timeout: Annotated[
         float, Parameter(help="Longest wait in seconds for the start, and for the last records.", metavar="SECONDS")
     ] = 30.0,
@@ -35,4 +39,4 @@ def run(
     """
     from rejoin.conform.commands.exploring_client import WantedPlays, main  # noqa: PLC0415 (help can do without)
 
-    return main(WantedPlays(command, seeds, steps, order, shrink, timeout, into, brokers))
+    return main(WantedPlays(command, seeds, steps, order, shrink, timeout, into, brokers, errors))

@@ -13,7 +13,7 @@ from typing import Final
 from rejoin.client.commands.setting_options import WrongOption
 from rejoin.conform.clients.program import ClientProcess, NotStarted
 from rejoin.conform.clients.stage import TimeLimits
-from rejoin.conform.exploring.orders import Act, Chooser, ListedChooser, SeededChooser, WrongOrder, read_order, shrunk
+from rejoin.conform.exploring.orders import Chooser, ListedChooser, SeededChooser, WrongOrder, read_order, shrunk
 from rejoin.conform.exploring.play import PlayedOrder, play
 from rejoin.coordinator.testing.coordinator import GroupCoordinator
 from rejoin.error_lines import refuse
@@ -29,6 +29,10 @@ LONGEST_TIMEOUT: Final = 600.0
 AGAIN: Final = 3
 """How often a shrunk order is played again, to say how often it fails."""
 
+LOOKS: Final = 20
+TRIES: Final = 2
+"""How often a shorter order may pass before it counts as one that does not fail: a client's timing is its own."""
+
 
 @dataclass(frozen=True)
 class WantedPlays:
@@ -38,10 +42,18 @@ class WantedPlays:
     seeds: str = "0:10"
     steps: int = 80
     order: Path | None = None
-    shrink: int = 20
+    shrink: int | None = None
     timeout: float = 30.0
     into: Path | None = None
     brokers: int = 1
+    errors: bool = False
+
+    @property
+    def looks(self) -> int:
+        """How many shorter orders are tried where one fails: by itself, an order that was given is played as it is."""
+        if self.shrink is not None:
+            return self.shrink
+        return LOOKS if self.order is None else 0
 
 
 def main(wanted: WantedPlays) -> int:
@@ -70,7 +82,7 @@ def _choosers(wanted: WantedPlays) -> dict[str, Chooser]:
         raise WrongOption(f"--steps {wanted.steps}: expected 1 to {MOST_STEPS}")
     if not 0 < wanted.brokers <= MOST_BROKERS:
         raise WrongOption(f"--brokers {wanted.brokers}: expected 1 to {MOST_BROKERS}")
-    if wanted.shrink < 0:
+    if wanted.looks < 0:
         raise WrongOption(f"--shrink {wanted.shrink}: expected 0 or more")
     if not math.isfinite(wanted.timeout) or not 0 < wanted.timeout <= LONGEST_TIMEOUT:
         raise WrongOption(f"--timeout {wanted.timeout:g}: expected up to {LONGEST_TIMEOUT:g} seconds, and more than 0")
@@ -82,7 +94,7 @@ def _choosers(wanted: WantedPlays) -> dict[str, Chooser]:
         except (UnicodeDecodeError, WrongOrder) as problem:
             raise WrongOption(f"--order {wanted.order}: {problem}; expected one choice a line") from None
     first, last = parse_seeds(wanted.seeds)
-    return {f"seed-{seed}": SeededChooser(seed, wanted.steps) for seed in range(first, last)}
+    return {f"seed-{seed}": SeededChooser(seed, wanted.steps, errors=wanted.errors) for seed in range(first, last)}
 
 
 async def _run(wanted: WantedPlays, choosers: dict[str, Chooser]) -> int:
@@ -122,22 +134,22 @@ async def _explain(wanted: WantedPlays, name: str, played: PlayedOrder) -> None:
     found: Sequence[str] = played.order
     shown = played
 
-    async def fails(order: Sequence[str]) -> bool:
+    async def fails(order: Sequence[str], tries: int = TRIES) -> bool:
         nonlocal shown
-        again = await _play(wanted, ListedChooser(order))
-        if again.problem and again.is_played:
-            shown = again
-            return True
+        for _ in range(tries):
+            again = await _play(wanted, ListedChooser(order))
+            if again.problem and again.is_played:
+                shown = again
+                return True
         return False
 
     said = ""
-    if wanted.order is None and wanted.shrink:
-        found = await shrunk(found, fails, wanted.shrink)
-        times = sum([await fails(found) for _ in range(AGAIN)])
+    if wanted.looks:
+        found = await shrunk(found, fails, wanted.looks)
+        times = sum([await fails(found, 1) for _ in range(AGAIN)])
         said = f"; it failed in {times} of {AGAIN} more plays"
-    changed = sum(each != Act.NATURAL for each in found)
-    head = f"order: {len(found)} choices, {changed} of them not natural{said}"
-    if wanted.order is None:
+    head = f"order: {len(found)} choices{said}"
+    if wanted.order is None or wanted.looks:
         print_text("\n".join([f"  {head}", *(f"    {each}" for each in found)]), flush=True)
     if wanted.into is not None:
         text = "\n".join([f"# {shown.problem}", f"# {head}", *found, ""])

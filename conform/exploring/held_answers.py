@@ -9,15 +9,19 @@ from typing import NamedTuple
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.pending_reply import Delivery, OnAnswer, PendingReply
 from rejoin.protocol.brokers.listener_address import HTTP
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.registry import BY_REQUEST
 
 
 class HeldAnswer(NamedTuple):
-    """An answer that is ready: its API, and what sends it."""
+    """An answer that is ready, with its request; ``on_answer`` sends it, or closes the connection without one."""
 
     api: str
-    send: Callable[[], None]
+    request: Request
+    version: int
+    response: Response | None
+    on_answer: OnAnswer
 
 
 class AnswerHolder:
@@ -29,6 +33,9 @@ class AnswerHolder:
 
     def __init__(self) -> None:
         self.held: list[HeldAnswer] = []
+        self.replaced: list[Request] = []
+        """Requests whose answers the client never saw."""
+
         self.count = 0
         """Requests, and answers that became ready."""
 
@@ -39,7 +46,7 @@ class AnswerHolder:
         if context.listener == HTTP:
             return pending
         self.count += 1
-        return _GatedReply(pending, partial(self._answered, BY_REQUEST[type(request)].name))
+        return _GatedReply(pending, partial(self._answered, request, context.api_version))
 
     def close(self) -> None:
         """Hold every answer from now on."""
@@ -54,19 +61,31 @@ class AnswerHolder:
     def release(self, answer: HeldAnswer) -> None:
         """Send an answer."""
         self.held.remove(answer)
-        answer.send()
+        answer.on_answer(answer.response)
+
+    def refuse(self, answer: HeldAnswer, error: ErrorCode) -> None:
+        """Send an error in place of an answer; what the request did stays done."""
+        self._replace(answer, answer.request.error_response(answer.version, error))
+
+    def drop(self, answer: HeldAnswer) -> None:
+        """Close the connection in place of an answer; what the request did stays done."""
+        self._replace(answer, None)
 
     def first_of(self, api: str) -> HeldAnswer | None:
         """The oldest held answer of an API."""
         return next((each for each in self.held if each.api == api), None)
 
-    def _answered(self, api: str, on_answer: OnAnswer, response: Response | None) -> None:
+    def _replace(self, answer: HeldAnswer, response: Response | None) -> None:
+        self.held.remove(answer)
+        self.replaced.append(answer.request)
+        answer.on_answer(response)
+
+    def _answered(self, request: Request, version: int, on_answer: OnAnswer, response: Response | None) -> None:
         self.count += 1
-        answer = HeldAnswer(api, partial(on_answer, response))
         if self._is_closed and response is not None:
-            self.held.append(answer)
+            self.held.append(HeldAnswer(BY_REQUEST[type(request)].name, request, version, response, on_answer))
         else:
-            answer.send()
+            on_answer(response)
 
 
 class _GatedReply(PendingReply):

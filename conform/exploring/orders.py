@@ -7,12 +7,17 @@ from enum import StrEnum
 from random import Random
 from typing import Final, Protocol, TypeAlias
 
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.registry import BY_NAME
 from rejoin.protocol.validation import nearest
 
 
 class Act(StrEnum):
-    """A choice that is no API. The name of an API releases its oldest held answer."""
+    """A choice that is no API. The name of an API releases its oldest held answer.
+
+    Behind the name of an API may stand the name of an error, which is sent in place of the answer, or ``drop``: the
+    connection is closed then.
+    """
 
     NATURAL = "natural"
     """Release the oldest held answer, if there is one."""
@@ -36,10 +41,27 @@ class Act(StrEnum):
     """With several brokers, another one leads the partitions of the topic."""
 
 
+DROP: Final = "drop"
+
+ERRORS: Final = {
+    "FindCoordinator": ("COORDINATOR_NOT_AVAILABLE",),
+    "JoinGroup": ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "UNKNOWN_MEMBER_ID"),
+    "SyncGroup": ("NOT_COORDINATOR", "REBALANCE_IN_PROGRESS"),
+    "Heartbeat": ("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "ILLEGAL_GENERATION"),
+    "OffsetFetch": ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "UNSTABLE_OFFSET_COMMIT"),
+    "OffsetCommit": ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "REBALANCE_IN_PROGRESS"),
+    "ListOffsets": ("NOT_LEADER_OR_FOLLOWER",),
+    "Fetch": ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR"),
+    "OffsetForLeaderEpoch": ("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_LEADER_EPOCH", "TOPIC_AUTHORIZATION_FAILED"),
+}
+"""Errors that a seed may send in place of an answer. They end by themselves, and a client has to go on after them."""
+
 _SLOW_CHANGES: Final = 0.12
 _SLOW_ANYWAY: Final = 0.03
 _EVENT: Final = 0.12
 _WAITS: Final = 0.08
+_FAILING_CHANGES: Final = 0.1
+_FAILS: Final = 0.5
 
 
 class WrongOrder(ValueError):
@@ -54,11 +76,16 @@ class Chooser(Protocol):
 
 
 class SeededChooser:
-    """Chooses by a seed: at any time one API may be slow, whose answers then come after most others."""
+    """Chooses by a seed: at any time one API may be slow, whose answers then come after most others.
 
-    def __init__(self, seed: int, steps: int) -> None:
+    With ``errors``, one API may fail at any time, and half of its answers are errors or the ends of their connections.
+    """
+
+    def __init__(self, seed: int, steps: int, *, errors: bool = False) -> None:
         self._random = Random(seed)
         self._left = steps
+        self._errors = errors
+        self._failing: str | None = None
         self._slow: str | None = None
 
     def next(self, held: Sequence[str], acts: Sequence[Act]) -> str | None:
@@ -68,12 +95,17 @@ class SeededChooser:
         random = self._random
         if held and random.random() < _SLOW_CHANGES:
             self._slow = random.choice((*held, None))
+        if self._errors and random.random() < _FAILING_CHANGES:
+            self._failing = random.choice((*ERRORS, None))
         if acts and random.random() < _EVENT:
             return random.choice(acts)
         quick = [each for each in held if each != self._slow or random.random() < _SLOW_ANYWAY]
         if not quick or random.random() < _WAITS:
             return Act.WAIT
-        return random.choice(quick)
+        api = random.choice(quick)
+        if api == self._failing and random.random() < _FAILS:
+            return f"{api} {random.choice((*ERRORS[api], DROP))}"
+        return api
 
 
 class ListedChooser:
@@ -88,44 +120,42 @@ class ListedChooser:
 
 def read_order(text: str) -> list[str]:
     """A list of choices, one a line; a line with ``#`` is a comment. Raises WrongOrder."""
-    order = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    known = [*Act, *BY_NAME]
+    order = [" ".join(line.split()) for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     for each in order:
-        if each not in known:
-            raise WrongOrder(f"there is no choice {each}{nearest(each, known)}")
+        name, _, instead = each.partition(" ")
+        _known(name, [*BY_NAME] if instead else [*Act, *BY_NAME], "choice" if not instead else "API")
+        if instead:
+            _known(instead, [DROP, *ErrorCode.__members__], "error")
     if not order:
         raise WrongOrder("expected choices, one a line, such as Fetch or wait")
     return order
 
 
+def _known(name: str, names: Sequence[str], kind: str) -> None:
+    if name not in names:
+        raise WrongOrder(f"there is no {kind} {name}{nearest(name, names)}")
+
+
 Fails: TypeAlias = Callable[[Sequence[str]], Awaitable[bool]]
 
 
-async def shrunk(order: Sequence[str], fails: Fails, plays: int) -> list[str]:
-    """The order with natural choices wherever it still fails, as far as so many plays go.
+async def shrunk(order: Sequence[str], fails: Fails, most: int) -> list[str]:
+    """The order without the choices that it can do without and still fail, as far as so many looks go.
 
-    A real client's threads and timers are its own: a play that passes once keeps the choice, though it may fail again.
+    The end comes first, since a failure needs nothing after it. What a choice would have released is held until a later
+    choice, or the end of the order, releases it.
     """
-    found = _trimmed(order)
+    found = list(order)
     length = max(1, len(found) // 2)
-    while plays > 0:
-        at = 0
-        while at < len(found) and plays > 0:
-            changed = _trimmed([*found[:at], *[Act.NATURAL] * length, *found[at + length :]])
-            if changed != _trimmed(found):
-                plays -= 1
-                if await fails(changed):
-                    found = changed
-            at += length
+    while most > 0:
+        end = len(found)
+        while end > 0 and most > 0:
+            shorter = found[: max(0, end - length)] + found[end:]
+            most -= 1
+            if await fails(shorter):
+                found = shorter
+            end -= length
         if length == 1:
             break
-        length = max(1, length // 2)
-    return found
-
-
-def _trimmed(order: Sequence[str]) -> list[str]:
-    """The order without natural choices at its end."""
-    found = list(order)
-    while found and found[-1] == Act.NATURAL:
-        found.pop()
+        length = max(1, min(length // 2, len(found) // 2))
     return found

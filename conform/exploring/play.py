@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rejoin.conform.clients import records
@@ -28,11 +28,12 @@ from rejoin.conform.clients.stage import (
     last_join,
 )
 from rejoin.conform.exploring.held_answers import AnswerHolder
-from rejoin.conform.exploring.orders import Act, Chooser
+from rejoin.conform.exploring.orders import DROP, Act, Chooser
 from rejoin.coordinator.control.control import Control
 from rejoin.coordinator.testing.coordinator import GroupCoordinator
 from rejoin.coordinator.testing.results import NotReached, OperationRefused
 from rejoin.coordinator.testing.starting import running
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.types import TopicPartition
 
 FIRST_RECORDS: Final = 5
@@ -117,7 +118,7 @@ class _Run:
         await self._leave()
         await self._naturally_until(self._is_decided, self._limits.reaction)
         await self._naturally_until(lambda _: False, _AFTER_SECONDS)
-        life = await self._stage.life()
+        life = await self._life()
         if program.problem:
             return f"the program {program.problem}", True
         if not life.processed:
@@ -135,7 +136,7 @@ class _Run:
     async def _turn(self) -> bool:
         """One choice, and all that the client does by itself after it; false at the end."""
         await self._let_client_go_on()
-        life = await self._stage.life()
+        life = await self._life()
         acts = await self._acts(life)
         choice = self._chooser.next([each.api for each in self._holder.held], acts)
         if choice is None:
@@ -164,6 +165,18 @@ class _Run:
                 await self._release(choice)
         return True
 
+    async def _life(self) -> ClientLife:
+        """Requests of the client up to now, with the answers that it got; a commit counts without its answer."""
+        life = await self._stage.life()
+        replaced = {id(each) for each in self._holder.replaced}
+        if not replaced:
+            return life
+        requests = tuple(
+            each._replace(response=None) if id(each.request) in replaced and each.api != "OffsetCommit" else each
+            for each in life.requests
+        )
+        return replace(life, requests=requests)
+
     async def _acts(self, life: ClientLife) -> list[Act]:
         """Acts that are possible beside releasing answers.
 
@@ -183,14 +196,21 @@ class _Run:
         view: Any = await self._coordinator.group(await group_of(self._stage))
         return [] if view is None else [each.member_id for each in view.members]
 
-    async def _release(self, api: str) -> None:
+    async def _release(self, choice: str) -> None:
+        """Release the oldest held answer of an API, or what is to come in its place."""
+        api, _, instead = choice.partition(" ")
         end = time.monotonic() + _MEET_SECONDS
         while (answer := self._holder.first_of(api)) is None:
             if time.monotonic() > end:
                 self.unmet += 1
                 return
             await self._sleep(_LOOK_SECONDS)
-        self._holder.release(answer)
+        if instead == DROP:
+            self._holder.drop(answer)
+        elif instead:
+            self._holder.refuse(answer, ErrorCode[instead])
+        else:
+            self._holder.release(answer)
 
     async def _write(self, count: int) -> None:
         await self._coordinator.produce(TOPIC, None, count)
@@ -230,7 +250,7 @@ class _Run:
 
     async def shown(self) -> str:
         """Requests for coordinators with their answers; a transcript is of one broker."""
-        return "".join(f"{line(each)}\n" for each in only((await self._stage.life()).requests, *SHOWN))
+        return "".join(f"{line(each)}\n" for each in only((await self._life()).requests, *SHOWN))
 
     # --- time
 
@@ -264,7 +284,7 @@ class _Run:
         while True:
             if self._seen() != seen:
                 seen = self._seen()
-                if condition(await self._stage.life()):
+                if condition(await self._life()):
                     return True
             program = self._stage.program
             if time.monotonic() > end or (program is not None and program.problem):

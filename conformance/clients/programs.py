@@ -83,12 +83,18 @@ def go_life(name: str) -> list[str]:
 
 
 @cache
-def node_packages(folder: Path) -> Path:
-    """A copy of the sources beside the packages of ``package.json``: npm writes nothing into the work tree."""
-    copy = BUILT / f"npm-{folder.parent.name}-{folder.name}"
+def node_packages(folder: Path, package: str = "", version: str = "") -> Path:
+    """A copy of the sources beside the packages of ``package.json``: npm writes nothing into the work tree.
+
+    With ``package`` only that one is there, in a version other than the one that is named.
+    """
+    copy = BUILT / f"npm-{folder.parent.name}-{folder.name}{f'-{package}-{version}' if package else ''}"
     copy.mkdir(parents=True, exist_ok=True)
     for source in (*folder.glob("*.mjs"), folder / "package.json"):  # helpers are links
         (copy / source.name).write_text(source.read_text())
+    if package:
+        described = json.loads((folder / "package.json").read_text())
+        (copy / "package.json").write_text(json.dumps(described | {"dependencies": {package: version}}))
     run("npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--silent", folder=copy)
     return copy
 

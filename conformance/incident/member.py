@@ -3,7 +3,8 @@
 Settings have Kafka's names, whatever the library calls them; ``logging`` is a layout of Python's. It polls until
 SIGTERM and then closes; a line on standard input makes its handler slow (``sleep 20``) or changes its topics
 (``subscribe a,b``). Without auto commit it commits what it got before it polls again. With ``processed=true`` it prints
-each record, as ``rejoin conform-client`` reads it.
+each record, as ``rejoin conform-client`` reads it. With ``batch=N``, librdkafka's messages
+are taken N at a time.
 """
 
 from __future__ import annotations
@@ -60,8 +61,12 @@ def _commit(commit: Callable[[], object]) -> None:
 def rdkafka(topics: list[str], settings: dict[str, str]) -> None:
     kafka: Any = importlib.import_module("confluent_kafka")
     logger = {"logger": logging.getLogger("consumer")} if logging.root.handlers else {}
+    batch = int(settings.pop("batch", 0))
     consumer = kafka.Consumer(settings, **logger)
     consumer.subscribe(topics)
+    while batch and not stopping.is_set():
+        for message in consumer.consume(batch, 3.0):
+            _process(message.topic(), message.partition(), message.offset())
     while not stopping.is_set():
         message = consumer.poll(0.2)
         if message is not None and message.error() is not None:

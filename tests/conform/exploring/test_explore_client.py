@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from conformance.clients.orders.bugs import BUGS
 from rejoin.__main__ import main
 from rejoin.conform.exploring.held_answers import AnswerHolder
 from rejoin.conform.exploring.orders import Act, SeededChooser, WrongOrder, read_order, shrunk
 from rejoin.coordinator.core.inputs import Context
 from rejoin.coordinator.pending_reply import PendingReply
 from rejoin.coordinator.service import logs
+from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Response
 from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tests import paths
@@ -72,6 +74,21 @@ def test_a_held_answer_comes_when_it_is_released() -> None:
     assert [name for name, _ in came] == ["b"]
     holder.open()
     assert came == [("b", answers[1]), ("a", answers[0])]
+    assert holder.replaced == []
+
+
+def test_an_error_or_nothing_comes_in_place_of_an_answer() -> None:
+    holder = AnswerHolder()
+    holder.close()
+    came: list[Response | None] = []
+    for _ in range(2):
+        pending = PendingReply()
+        pending.response = HeartbeatResponse()
+        holder.gate(pending, REQUEST, Context(4, listener="PLAINTEXT")).when_answered(came.append)
+    holder.refuse(holder.held[0], ErrorCode.ILLEGAL_GENERATION)
+    holder.drop(holder.held[0])
+    assert came == [HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION), None]
+    assert (holder.held, holder.replaced) == ([], [REQUEST, REQUEST])
 
 
 def test_the_kit_itself_is_not_held() -> None:
@@ -89,25 +106,47 @@ def test_a_seed_chooses_the_same_order_each_time() -> None:
     assert {"Fetch", "Heartbeat", "wait", "records"} == set(chosen(1)[:-1])
 
 
+def test_a_seed_with_errors_sends_them_for_a_while() -> None:
+    chooser = SeededChooser(3, 2_000, errors=True)
+    order = [str(chooser.next(["Fetch", "Heartbeat"], [])) for _ in range(2_000)]
+    instead = {each for each in order if " " in each}
+    assert {"Fetch drop", "Heartbeat ILLEGAL_GENERATION", "Fetch NOT_LEADER_OR_FOLLOWER"} <= instead
+    assert read_order("\n".join(order)) == order
+
+
 def test_an_order_shrinks_to_the_choices_that_matter() -> None:
     order = ["Fetch", "wait", "Heartbeat", "join", "wait", "Fetch", "JoinGroup", "leave", "wait"]
-    plays = 0
+    looks = 0
 
     async def fails(tried: Sequence[str]) -> bool:
-        nonlocal plays
-        plays += 1
-        return "join" in tried and "JoinGroup" in tried and tried.index("join") == 3
+        nonlocal looks
+        looks += 1
+        return "join" in tried and "JoinGroup" in tried[tried.index("join") :]
 
-    natural = str(Act.NATURAL)
-    found = asyncio.run(shrunk(order, fails, 40))
-    assert found == [natural, natural, natural, "join", natural, natural, "JoinGroup"]
+    assert asyncio.run(shrunk(order, fails, 40)) == ["join", "JoinGroup"]
+    assert looks <= 40
     assert asyncio.run(shrunk(order, fails, 0)) == order
-    assert plays <= 40
 
 
-def test_a_choice_that_does_not_exist_is_named() -> None:
-    with pytest.raises(WrongOrder, match="there is no choice Fetsch; is it Fetch"):
-        read_order("wait\nFetsch\n")
+def test_the_orders_that_show_bugs_can_be_read() -> None:
+    files = [*(paths.ROOT / "conformance/clients/orders").glob("*.order")]
+    assert {each.name for each in files} == {each.file for each in BUGS}
+    for file in files:
+        assert read_order(file.read_text())
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Fetsch", "there is no choice Fetsch; is it Fetch"),
+        ("wait drop", "there is no API wait"),
+        ("Fetch dropp", "there is no error dropp; is it drop"),
+        ("Heartbeat ILLEGAL_GENERATIONS", "there is no error ILLEGAL_GENERATIONS; is it ILLEGAL_GENERATION"),
+    ],
+)
+def test_a_choice_that_does_not_exist_is_named(line: str, said: str) -> None:
+    with pytest.raises(WrongOrder, match=said):
+        read_order(f"wait\n{line}\n")
 
 
 @pytest.mark.parametrize(
