@@ -116,6 +116,7 @@ class _Run:
             pass
         self._holder.open()
         await self._leave()
+        await self._write(1)  # shows that each partition is still read
         await self._naturally_until(self._is_decided, self._limits.reaction)
         await self._naturally_until(lambda _: False, _AFTER_SECONDS)
         life = await self._life()
