@@ -24,6 +24,8 @@ NEVER_LOOKS: Final = {
     "offsets.retention.check.interval.ms": 2_147_483_647,
     "log.retention.check.interval.ms": 2_147_483_647,
     "producer.id.expiration.check.interval.ms": 2_147_483_647,
+    "share.coordinator.cold.partition.snapshot.interval.ms": 2_147_483_647,
+    "share.coordinator.state.topic.prune.interval.ms": 2_147_483_647,
     "transaction.remove.expired.transaction.cleanup.interval.ms": 2_147_483_647,
 }
 """Settings of nodes whose timers would keep equal states apart."""

@@ -37,7 +37,7 @@ from rejoin.simulation.network import Latency
 T = TypeVar("T")
 
 SHARED: Final = (
-    *(range, type, ModuleType, re.Pattern, UUID, MappingProxyType, CodeType),
+    *(range, type, ModuleType, re.Pattern, UUID, MappingProxyType, CodeType, memoryview),
     *(Latency, Enum, BaseException, BaseModel, KeyedRecord, TransactionMarker, VersionedData),
 )
 """Classes of values that nothing changes."""

@@ -8,7 +8,9 @@ from typing import Any, Final, Self
 
 from rejoin.client.core.consumer import ConsumerCore
 from rejoin.simulation.actors.consumer_process import ConsumerProcess
+from rejoin.simulation.actors.share.consumer import ShareConsumerActor
 from rejoin.simulation.explore.canonical.form import FAR, LEAST_AGE, Inside, digest_of, form_of
+from rejoin.simulation.explore.canonical.shares import MemberOf, rotation_of
 from rejoin.simulation.explore.canonical.symmetry import Renaming, named_by, renamings, symmetric_groups
 from rejoin.simulation.explore.choosing import Choice, Choosing, played
 from rejoin.simulation.explore.copying import copied
@@ -39,6 +41,7 @@ class ExploredRun:
         if watch is not None:
             watch(self.simulation)
         self.choosing = Choosing(scenario, self.simulation, self.world)
+        self._rotation = rotation_of(scenario)
         self.checked = CheckedSimulation(self.simulation, every_ms=None, scenario=scenario)
         self.simulation.begin()
         after = exploring_of(scenario).after
@@ -114,6 +117,8 @@ class ExploredRun:
         yield from self._travelling(renaming)
         for actor in self.actors(renaming):
             yield actor.name
+            if isinstance(actor, ShareConsumerActor):
+                yield MemberOf("" if actor.core is None else actor.core.describe().member_id)
             yield Inside(actor)
         cluster, disk = simulation.cluster, simulation.disk
         yield [(partition, node.index) for partition, node in cluster.leaders.items()]
@@ -155,6 +160,7 @@ class ExploredRun:
                 parts,
                 by_appearance=bool(self.symmetric),
                 metadata_age=self.metadata_age,
+                rotation=self._rotation,
             )
         )
 

@@ -15,6 +15,7 @@ def share_config_of(group_id: str, group: GroupSpec, name: str) -> ShareConsumer
     return ShareConsumerConfig(
         group_id=group_id,
         client_id=name,
+        fetch_max_wait_ms=group.fetch_max_wait,
         max_poll_interval_ms=group.max_poll_interval,
         max_poll_records=group.max_poll_records,
         metadata_max_age_ms=group.metadata_max_age,

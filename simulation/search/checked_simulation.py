@@ -23,6 +23,7 @@ from rejoin.simulation.search.observed_transaction_log import ObservedTransactio
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
 from rejoin.simulation.search.streaming.application import FreeApplication
 from rejoin.simulation.search.streaming.observed import ObservedStreams
+from rejoin.simulation.search.streaming.running import running_application
 from rejoin.simulation.simulation import Simulation
 
 LONGEST_FAULT_MS: Final[Millis] = 8_000
@@ -57,8 +58,9 @@ class CheckedSimulation(Watcher):
         if share_groups(simulation.scenario):
             self.observed.shares = ObservedShares(simulation)
             self.checks = checks.SHARED
-        if application is not None:
-            self.observed.streams = ObservedStreams(simulation, application)
+        threads = application or running_application(simulation, scenario)
+        if threads is not None:
+            self.observed.streams = ObservedStreams(simulation, threads)
             self.checks = checks.STREAMED
         self._epoch_before = -1
         for node in simulation.cluster.nodes:

@@ -366,7 +366,8 @@ MAY_IMPORT = {
     ),
     # Every order of a small scenario: a kernel, copies and forms of whole runs; the rules are those of the search.
     "simulation.explore": (
-        *(*OBSERVED, *PLAYED, "coordinator.core", "client.core.consumer", "client.core.inputs"),
+        *(*OBSERVED, *PLAYED, "coordinator.core"),
+        *("client.core.consumer", "client.core.inputs", "client.core.share.session"),
         *("simulation.search.checked_simulation", "simulation.search.observations", "simulation.output.transcript"),
         "simulation.explore",
     ),
@@ -408,7 +409,7 @@ MAY_IMPORT = {
     "simulation.search": (
         *(*OBSERVED, *PLAYED, "transcript", "coordinator.core"),
         *("client.core.consumer", "client.core.inputs", "client.assignors.cooperative_sticky"),
-        *("simulation.output", "simulation.search", "simulation.node_connections"),
+        *("client.core.group.streams.tasks", "simulation.output", "simulation.search", "simulation.node_connections"),
     ),
     # A check says the specification again: it knows states and events.
     "simulation.search.checks": (

@@ -180,7 +180,7 @@ def _send(
         state,
         ctx,
         request,
-        partial(_answered, node.node_id, epoch, names, acknowledgements),
+        partial(_answered, node.node_id, epoch == FINAL_EPOCH, names, acknowledgements),
         partial(_failed, node.node_id, acknowledgements),
         to=node,
         version=version,
@@ -208,7 +208,7 @@ def _failed(
 
 def _answered(
     node_id: int,
-    epoch: int,
+    closes: bool,
     names: Mapping[str, str],
     acknowledgements: ByPartition,
     state: ConsumerState,
@@ -221,7 +221,7 @@ def _answered(
     share.in_flight.pop(node_id, None)
     share.retry_at.pop(node_id, None)
     is_good = share.sessions[node_id].answered(response.error_code)
-    if epoch == FINAL_EPOCH:
+    if closes:
         del share.sessions[node_id]
     if not is_good:
         fail_all(share, node_id, acknowledgements, CodedError(response.error_code))

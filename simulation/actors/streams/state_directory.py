@@ -25,7 +25,7 @@ class StateDirectory:
     """How far the state is, of tasks that run and of those that were closed."""
     checkpoints: dict[TaskId, int] = field(default_factory=dict)
     """How far it is if the process dies now."""
-    _closed_at: dict[TaskId, Millis] = field(default_factory=dict)
+    closed_at: dict[TaskId, Millis] = field(default_factory=dict)
 
     def position(self, task: TaskId) -> int:
         return self.positions.get(task, 0)
@@ -33,7 +33,7 @@ class StateDirectory:
     def open(self, task: TaskId, now: Millis) -> None:
         """A thread uses the state of a task from now on, if it is still there."""
         self._clean_up(now)
-        self._closed_at.pop(task, None)
+        self.closed_at.pop(task, None)
 
     def checkpoint(self, tasks: Iterable[TaskId]) -> None:
         for task in tasks:
@@ -46,7 +46,7 @@ class StateDirectory:
             self.checkpoint([task])
         else:
             self._fall_back(task, wipes=wipes)
-        self._closed_at[task] = now
+        self.closed_at[task] = now
 
     def crash(self, active: Iterable[TaskId], *, wipes: bool) -> None:
         """The process has died. ``wipes``: the state of active tasks is deleted."""
@@ -65,10 +65,10 @@ class StateDirectory:
     def clear(self) -> None:
         self.positions.clear()
         self.checkpoints.clear()
-        self._closed_at.clear()
+        self.closed_at.clear()
 
     def _clean_up(self, now: Millis) -> None:
-        for task in [task for task, at in self._closed_at.items() if at + CLEANUP_DELAY_MS <= now]:
-            del self._closed_at[task]
+        for task in [task for task, at in self.closed_at.items() if at + CLEANUP_DELAY_MS <= now]:
+            del self.closed_at[task]
             self.positions.pop(task, None)
             self.checkpoints.pop(task, None)

@@ -22,9 +22,13 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from rejoin.client.core.share.session import ShareSessionHandler
+from rejoin.coordinator.core.groups.share.model.state_partitions import StatePartitions
 from rejoin.coordinator.core.runtime.timers import Deadlines
+from rejoin.coordinator.core.share.sessions import ShareSession
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.explore.canonical import records
+from rejoin.simulation.actors.streams.state_directory import StateDirectory
+from rejoin.simulation.explore.canonical import records, shares, streams
 from rejoin.simulation.explore.canonical.contents import contents_of
 from rejoin.simulation.explore.canonical.left_out import SETTINGS
 from rejoin.simulation.explore.kernel import BEGIN, END, FIRST_PRODUCER, FIRST_REQUEST
@@ -56,11 +60,28 @@ _MOST_KEPT: Final = 10_000
 class Writing:
     """A form that is being written."""
 
-    __slots__ = ("ids", "kept", "met", "metadata_age", "now", "numbers", "out", "producers")
+    __slots__ = (
+        "epochs",
+        "ids",
+        "kept",
+        "member_id",
+        "met",
+        "metadata_age",
+        "now",
+        "numbers",
+        "out",
+        "producers",
+        "rotation",
+    )
 
-    def __init__(self, now: Millis, known: Mapping[int, str], metadata_age: Millis) -> None:
+    def __init__(self, now: Millis, known: Mapping[int, str], metadata_age: Millis, rotation: int) -> None:
         self.now = now
         self.metadata_age = metadata_age
+        self.rotation = rotation
+        self.member_id = ""
+        """The member whose process is written."""
+        self.epochs: list[int] = []
+        """Where in the form an epoch of a share session is."""
         self.met: dict[int, tuple[str | int]] = {key: (name,) for key, name in known.items()}
         """By identity: what is written in place of an object that is named, or was met before."""
         self.kept: list[Any] = []
@@ -111,6 +132,7 @@ class Writing:
             producers = {number: rank for rank, number in enumerate(sorted({out[at] for at in self.producers}))}
             for at in self.producers:
                 out[at] = ("producer", producers[out[at]])
+        shares.put_distances(out, self.epochs, self.rotation)
         return out
 
 
@@ -137,13 +159,15 @@ def form_of(
     *,
     by_appearance: bool = False,
     metadata_age: Millis = LEAST_AGE,
+    rotation: int = 1,
 ) -> list[Any]:
     """The canonical form of some parts as a list of plain values. ``known``: objects that are written by name.
 
     ``metadata_age``: metadata that is as old as that, is as old as any. Numbers of requests are written by rank: by
-    size, or ``by_appearance``, where clients may change places.
+    size, or ``by_appearance``, where clients may change places. Epochs of share sessions that differ by ``rotation``
+    lead to the same.
     """
-    writing = Writing(now, known, metadata_age)
+    writing = Writing(now, known, metadata_age, rotation)
     parts = list(parts)
     writing.write(parts)
     return writing.tokens(by_appearance)
@@ -406,18 +430,24 @@ _BY_BASE: Final[tuple[tuple[Any, Write], ...]] = (
     ((bytes,), _bytes),
     ((memoryview,), lambda value, writing: _bytes(bytes(value), writing)),
     ((Inside,), _inside),
+    ((shares.MemberOf,), shares.write_member),
     ((TopicPartition,), _partition),
     ((tuple,), _sequence),
     ((frozenset,), _set),
     ((list, deque), _filled_once("(")),
     ((set,), _filled_once("{", _ordered)),
     ((Mapping,), _filled_once("{:", _items)),
+    (shares.REQUESTS, shares.write_request),
     ((MethodType, BuiltinFunctionType), _method),
     ((partial,), _partial),
     ((FunctionType,), _function),
     ((CellType,), lambda value, writing: writing.write((value.cell_contents,))),
     ((Deadlines,), _once(_deadlines)),
     ((Exchange,), _once(_exchange)),
+    ((ShareSessionHandler,), _once(shares.write_handler)),
+    ((ShareSession,), _once(shares.write_session)),
+    ((StatePartitions,), shares.write_partitions),
+    ((StateDirectory,), _once(streams.write_directory)),
 )
 _KEPT: Final[dict[int, _Kept]] = {}
 """By identity: forms of values, which stay in memory with them."""

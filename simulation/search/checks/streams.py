@@ -18,7 +18,6 @@ from rejoin.protocol.records.groups.streams_groups import StreamsGroupCurrentMem
 from rejoin.protocol.types import TopicPartition
 from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.search.observations import Observations, ObservedStep, request_of
-from rejoin.simulation.search.streaming.application import GROUP
 from rejoin.simulation.search.streaming.observed import ObservedStreams, members_of, tasks_of
 from rejoin.simulation.search.streaming.thread import Task, flat
 
@@ -32,13 +31,17 @@ def _streams(observed: Observations) -> ObservedStreams:
     return observed.streams
 
 
+def _group_id(observed: Observations) -> str:
+    return _streams(observed).group_id
+
+
 def _partition(observed: Observations) -> TopicPartition:
-    return observed.simulation.cluster.partition_of(GROUP)
+    return observed.simulation.cluster.partition_of(_group_id(observed))
 
 
 def _changed(observed: Observations, step: ObservedStep) -> Iterator[ConsumerGroupView]:
     """The group, if this step looked at it and the node serves it."""
-    if step.concerns(GROUP) and _partition(observed) not in observed.undecided:
+    if step.concerns(_group_id(observed)) and _partition(observed) not in observed.undecided:
         view = _streams(observed).view(step.node)
         if view is not None:
             yield view
@@ -101,7 +104,7 @@ def a_streams_epoch_falls(observed: Observations, step: ObservedStep) -> Iterato
             yield f"{request.member_id}: {response.member_epoch} after {request.member_epoch}"
     for view in _changed(observed, step):
         before = _streams(observed).acknowledged
-        if (view.group_epoch or 0) < before and observed.leads_in_truth(step.node, GROUP):
+        if (view.group_epoch or 0) < before and observed.leads_in_truth(step.node, _group_id(observed)):
             yield f"epoch {view.group_epoch} after {before}"
 
 
@@ -192,8 +195,8 @@ def a_streams_group_differs_from_its_log(observed: Observations) -> Iterator[str
     """Memory is not what the records of the log say, read anew here."""
     streams = _streams(observed)
     for node, view in _active(observed):
-        shard = node.shard(GROUP)
-        if shard is None or shard.appends_in_flight or not observed.leads_in_truth(node, GROUP):
+        shard = node.shard(_group_id(observed))
+        if shard is None or shard.appends_in_flight or not observed.leads_in_truth(node, _group_id(observed)):
             continue
         logged = streams.logged
         if logged is None:
@@ -253,6 +256,8 @@ def a_streams_group_does_not_settle(observed: Observations) -> Iterator[str]:
     streams = _streams(observed)
     leading = streams.leading()
     if leading is None:
+        if not any(each.is_up for each in streams.application.threads):
+            return
         yield "the group is gone, and its threads are up"
         return
     _, view = leading
@@ -260,7 +265,7 @@ def a_streams_group_does_not_settle(observed: Observations) -> Iterator[str]:
     wanted = {each.member_id for each in streams.application.threads if each.is_up}
     if there != wanted:
         yield f"the group has the members {sorted(there)}, and should have {sorted(wanted)}"
-    elif view.state != StreamsGroupState.STABLE.value and not streams.ghosts:
+    elif wanted and view.state != StreamsGroupState.STABLE.value and not streams.ghosts:
         yield f"the group is {view.state}"
 
 
@@ -271,6 +276,8 @@ def a_task_is_lost(observed: Observations) -> Iterator[str]:
     if leading is None or streams.ghosts:
         return
     threads = [each for each in application.threads if each.is_up]
+    if not threads:
+        return
     running = Counter(task for each in threads for task in each.active)
     for task in sorted(application.tasks()):
         if running[task] != 1:
@@ -287,7 +294,7 @@ def a_task_is_lost(observed: Observations) -> Iterator[str]:
 
 
 def _replicas(observed: Observations, node: NodeActor) -> int:
-    own = observed.simulation.cluster.group_settings.get(GROUP, {}).get("streams.num.standby.replicas")
+    own = observed.simulation.cluster.group_settings.get(_group_id(observed), {}).get("streams.num.standby.replicas")
     return int(own) if own is not None else node.settings.group_streams_num_standby_replicas
 
 

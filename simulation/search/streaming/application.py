@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +10,7 @@ from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGrou
 from rejoin.protocol.streams.tasks import TaskIds
 from rejoin.protocol.streams.topology import StreamsKeyValue
 from rejoin.simulation.search.streaming.scenarios import FAULTS_MS
-from rejoin.simulation.search.streaming.thread import LEAVE, LEAVE_FOR_A_MOMENT, FreeThread
+from rejoin.simulation.search.streaming.thread import LEAVE, LEAVE_FOR_A_MOMENT, FreeThread, Task
 from rejoin.simulation.search.streaming.topologies import (
     OTHER_SOURCE,
     SHAPES,
@@ -31,6 +31,8 @@ _CALM_MS: Final = FAULTS_MS + 12_000
 
 class FreeApplication:
     """The threads of a group, and the topics that its coordinator makes."""
+
+    group_id: Final = GROUP
 
     def __init__(self, simulation: Simulation, spec: Mapping[str, Any]) -> None:
         self.simulation = simulation
@@ -62,10 +64,15 @@ class FreeApplication:
             world.control(move["at_ms"], self._move, move)
         world.control(_CALM_MS, self._calm)
 
-    def tasks(self) -> frozenset[tuple[str, int]]:
+    def tasks(self) -> frozenset[Task]:
         """All tasks, where every topic is as it should be."""
         partitions = len(self.simulation.cluster.topics[SOURCE].partitions)
         return frozenset((each.subtopology_id, index) for each in SHAPES[self.shape] for index in range(partitions))
+
+    def when_taken(self, call: Callable[[str, str, frozenset[Task]], None]) -> None:
+        """Call this with the name and the member id of a thread, and active tasks that begin to run."""
+        for thread in self.threads:
+            thread.on_taken.append(lambda taker, tasks: call(taker.name, taker.member_id, tasks))
 
     # --- topics
 

@@ -32,8 +32,9 @@ from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.search.observations import Observations, ObservedStep
-from rejoin.simulation.search.streaming.application import GROUP, FreeApplication
-from rejoin.simulation.search.streaming.thread import FreeThread, Task, flat
+from rejoin.simulation.search.streaming.application import FreeApplication
+from rejoin.simulation.search.streaming.running import RunningApplication
+from rejoin.simulation.search.streaming.thread import Task, flat
 from rejoin.simulation.simulation import Simulation
 
 NONE = ErrorCode.NONE
@@ -61,9 +62,10 @@ class LoggedStreamsGroup:
 class ObservedStreams:
     """The streams group of a run."""
 
-    def __init__(self, simulation: Simulation, application: FreeApplication) -> None:
+    def __init__(self, simulation: Simulation, application: FreeApplication | RunningApplication) -> None:
         self.simulation = simulation
         self.application = application
+        self.group_id = application.group_id
         self.logged: LoggedStreamsGroup | None = None
         self.stored_epochs: dict[str, set[int]] = {}
         """By member: every epoch of it that is in the log."""
@@ -82,49 +84,48 @@ class ObservedStreams:
         self.double_runs: list[str] = []
         """Active tasks that a thread took while another ran them."""
         simulation.disk.on_append.append(self._on_append)
-        for thread in application.threads:
-            thread.on_taken.append(self._taken)
+        application.when_taken(self._taken)
 
     # --- the group in memory
 
     def view(self, node: NodeActor) -> ConsumerGroupView | None:
         """The group of a node that serves it."""
-        shard = node.shard(GROUP)
+        shard = node.shard(self.group_id)
         if node.core is None or shard is None or not shard.is_active:
             return None
-        view = node.core.describe_group(GROUP)
+        view = node.core.describe_group(self.group_id)
         return view if isinstance(view, ConsumerGroupView) else None
 
     def leading(self) -> tuple[NodeActor, ConsumerGroupView] | None:
         """The node that leads the group in truth, and the group there."""
-        node = self.simulation.cluster.leader_of(GROUP)
+        node = self.simulation.cluster.leader_of(self.group_id)
         view = None if node is None else self.view(node)
         return None if node is None or view is None else (node, view)
 
     # --- what threads run
 
-    def _taken(self, thread: FreeThread, tasks: frozenset[Task]) -> None:
+    def _taken(self, name: str, member_id: str, tasks: frozenset[Task]) -> None:
         leading = self.leading()
         if leading is None:
             return
         members = {each.member_id: each for each in members_of(leading[1])}
-        mine = members.get(thread.member_id)
+        mine = members.get(member_id)
         if mine is None or not tasks <= flat(mine.assignment or {}):
             return  # the response is of a coordinator that leads no more
         for other in self.application.threads:
             both = other.active & tasks
-            if other is thread or not both or not other.is_up or not other.is_honest:
+            if other.name == name or not both or not other.is_up or not other.is_honest:
                 continue
             member = members.get(other.member_id)
             # A member that the group has given up learns of it with its next request.
             if member is not None and member.member_epoch > 0:
-                self.double_runs.append(f"{sorted(both)} runs in {other.member_id} and in {thread.member_id}")
+                self.double_runs.append(f"{sorted(both)} runs in {other.member_id} and in {member_id}")
 
     # --- the log
 
     def _on_append(self, append: Append) -> None:
         for record in append.records:
-            if getattr(getattr(getattr(record, "key", None), "data", None), "group_id", None) == GROUP:
+            if getattr(getattr(getattr(record, "key", None), "data", None), "group_id", None) == self.group_id:
                 self._logged(record)
 
     def _logged(self, record: Record) -> None:
@@ -182,13 +183,13 @@ class ObservedStreams:
                 self.beats[key] = max(came_at, self.beats.get(key, 0))
         for effect in step.effects:
             match effect:
-                case GroupDeleted(group_id="app"):
+                case GroupDeleted(group_id=self.group_id):
                     self.acknowledged = 0
-                case GroupLoaded(group_id="app"):
+                case GroupLoaded(group_id=self.group_id):
                     for member_id in effect.members:
                         self.signs[*who, member_id] = step.now
                         self.beats.pop((*who, member_id), None)
-                case MemberRemoved(group_id="app"):
+                case MemberRemoved(group_id=self.group_id):
                     self.beats.pop((*who, effect.member_id), None)
                 case TopicCreated():
                     self.application.topic_made(effect.topic, effect.partition_count)

@@ -1,6 +1,7 @@
 """The parts of a coordinator that were reached: by state and kind of request, the errors of its answers.
 
-The state is that of the group that a request names, or else of the transactional id.
+The state is that of the group that a request names, or else of the transactional id. Where a share consumer asks the
+leader of a partition, the states of the group's records there stand for it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from rejoin.coordinator.core.effects import Reply
 from rejoin.coordinator.core.inputs import Received
 from rejoin.coordinator.core.node import Node
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.share.share_acknowledge import ShareAcknowledgeRequest
+from rejoin.protocol.messages.share.share_fetch import ShareFetchRequest
 from rejoin.protocol.messages.transactions.add_partitions_to_txn import AddPartitionsToTxnRequest
 
 Reached: TypeAlias = tuple[str, str, str]
@@ -29,7 +32,7 @@ def recorded() -> Iterator[set[Reached]]:
     right = Node.step
 
     def step(self: Node, what: Any, now: int, **how: Any) -> list[Any]:
-        state = _state(self, what.request) if isinstance(what, Received) else "no request"
+        state = _state(self, what.request, now) if isinstance(what, Received) else "no request"
         effects = right(self, what, now, **how)
         for effect in effects:
             if isinstance(effect, Reply):
@@ -43,8 +46,10 @@ def recorded() -> Iterator[set[Reached]]:
         yield found
 
 
-def _state(node: Node, request: object) -> str:
+def _state(node: Node, request: object, now: int) -> str:
     group_id = getattr(request, "group_id", None)
+    if isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest) and group_id is not None:
+        return _records(node, group_id, now)
     if group_id is not None:
         return _state_of_group(node, group_id)
     transactional_id = _transactional_id(request)
@@ -56,7 +61,15 @@ def _state_of_group(node: Node, group_id: str) -> str:
     if group is not None:
         return f"classic {group.state}"
     modern = node.consumer_group(group_id)
-    return "no group" if modern is None else f"consumer {modern.state}"
+    if modern is not None:
+        return f"consumer {modern.state}"
+    other = node.summarize_group(group_id)
+    return "no group" if other is None else f"{other.protocol_type} {other.state}"
+
+
+def _records(node: Node, group_id: str, now: int) -> str:
+    found = {run.state for view in node.share_states(group_id, now) for run in view.records}
+    return f"share records {'+'.join(sorted(found)) or 'none'}"
 
 
 def _transactional_id(request: object) -> str | None:

@@ -48,6 +48,14 @@ producers: {{p: {{topics: [t], records_per_second: 1, until: 2s}}}}
 groups: {{g: {{{_GROUP}, protocol: share, commit: after, processing: 10ms}}}}
 explore: {{faults: 1, lost_answers: true}}
 """,
+    "share failover": """
+topics: {t: {partitions: 1}}
+producers: {p: {topics: [t], records_per_second: 1, until: 1s, idempotence: false}}
+groups: {g: {topics: [t], consumers: 1, protocol: share, commit: after, processing: 1s, start: {after: 1s}}}
+coordinator: {nodes: 2, settings: {share.coordinator.snapshot.update.records.per.snapshot: 1}}
+events: [{at: 0, move: {topic: __share_group_state}}]
+explore: {faults: 1, after: 7s, appends: true}
+""",
     "streams": f"""
 {_TOPIC}
 groups:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import zip_longest
+from typing import Final
 
 import pytest
 
 from rejoin.simulation.explore.run import ExploredRun
+from rejoin.simulation.explore.world import WORLDS as WORLDS_OF_REJOIN
+from rejoin.simulation.explore.world import read_world
+from rejoin.simulation.scenario.model import Scenario
 from tests.simulation.explore.small_worlds import WORLDS, small_world
 
 STATES = 15
+OF_REJOIN: Final = {
+    **dict.fromkeys(("share_handlers_that_hang", "streams_group_and_a_failover"), 8),
+    **dict.fromkeys(("streams_group_and_a_crash", "static_streams_instance_comes_back"), 10),
+}
+"""Worlds that come with Rejoin, and how many states are tried."""
 
 
 def successors(run: ExploredRun) -> list[ExploredRun]:
@@ -32,13 +41,18 @@ def first_difference(one: ExploredRun, other: ExploredRun) -> str:
     return "none"
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_states_of_one_form_lead_to_the_same_forms(name: str) -> None:
-    root = ExploredRun(small_world(name))
+def world_of(name: str) -> Scenario:
+    """A small world, or one that comes with Rejoin."""
+    return small_world(name) if name in WORLDS else read_world(WORLDS_OF_REJOIN / f"{name}.yaml")
+
+
+@pytest.mark.parametrize(("name", "states"), [*dict.fromkeys(WORLDS, STATES).items(), *OF_REJOIN.items()])
+def test_states_of_one_form_lead_to_the_same_forms(name: str, states: int) -> None:
+    root = ExploredRun(world_of(name))
     frontier = [root]
     after = {root.digest(): successors(root)}
     merged = 0
-    while frontier and len(after) < STATES:
+    while frontier and len(after) < states:
         following = []
         for run in frontier:
             for made in after[run.digest()]:
@@ -60,12 +74,20 @@ def test_states_of_one_form_lead_to_the_same_forms(name: str) -> None:
     assert merged
 
 
-@pytest.mark.parametrize(("name", "timers"), [("classic", 20), ("static", 20), ("consumer", 20), ("failover", 20)])
-def test_a_group_at_rest_returns_to_a_state(name: str, timers: int) -> None:
-    run = ExploredRun(small_world(name))
-    run.world.run(run.world.now + 60_000)
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [
+        *dict.fromkeys(("classic", "static", "consumer", "failover"), 60).items(),
+        ("share_group_and_a_crash", 400),
+        ("static_streams_instance_comes_back", 700),
+        ("streams_group_and_a_crash", 60),
+    ],
+)
+def test_a_group_at_rest_returns_to_a_state(name: str, seconds: int) -> None:
+    run = ExploredRun(world_of(name))
+    run.world.run(run.world.now + 1_000 * seconds)
     seen = {run.digest()}
-    for _ in range(timers):
+    for _ in range(20):
         timed = run.world.timed()
         assert timed is not None, "heartbeats go on"
         run.world.run(timed[0])
