@@ -12,11 +12,16 @@ from typing import Final, NamedTuple, TypeAlias
 
 from rejoin.coordinator.core.effects import Append, Reply
 from rejoin.coordinator.core.inputs import ConnectionLost, Input, Received
+from rejoin.journal.events.coordinator import GroupLoaded, MemberRemoved
 from rejoin.journal.events.share_partitions import SharePartitionLoaded, ShareRecordsAcquired
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.share.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from rejoin.protocol.messages.share.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from rejoin.protocol.messages.share.share_fetch import ShareFetchRequest, ShareFetchResponse
+from rejoin.protocol.messages.share.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 from rejoin.protocol.records.batches import BatchEntry
 from rejoin.protocol.records.share_group_state import ShareSnapshotValue, ShareStateRecord
 from rejoin.protocol.records.share_partitions import SHARE_GROUP_STATE_TOPIC, SharePartitionKey
@@ -133,6 +138,10 @@ class ObservedShares:
         """Requests with another epoch than their session's, and that epoch."""
         self.not_held: dict[Exchange, dict[SharePartitionKey, tuple[int, str]]] = {}
         """Verdicts about a record that another member holds: its offset, and that member."""
+        self.beats: dict[SessionOfNode, Millis] = {}
+        """When a heartbeat of a member was accepted last, or its group was loaded."""
+        self._came_at: dict[Exchange, Millis] = {}
+        """Heartbeats without an answer: a session counts from when they came."""
         self._sessions_of: dict[str, SessionOfNode] = {}
         simulation.disk.on_append.append(self._on_append)
 
@@ -206,6 +215,8 @@ class ObservedShares:
         if not isinstance(what, Received) or not isinstance(what.token, Exchange):
             return
         request = what.request
+        if isinstance(request, ShareGroupHeartbeatRequest):
+            self._came_at[what.token] = self.simulation.world.now
         if not isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest):
             return
         group_id, member = request.group_id or "", request.member_id or ""
@@ -306,8 +317,24 @@ class ObservedShares:
                     member = getattr(request, "member_id", "")
                     yield member, self.wrong_epochs[effect.token], response.error_code
 
+    def _beats_of(self, step: ObservedStep) -> None:
+        who = (step.node.name, step.node.incarnation)
+        for exchange, response in step.replies(ShareGroupHeartbeatResponse):
+            request = exchange.request
+            assert isinstance(request, ShareGroupHeartbeatRequest), "a ShareGroupHeartbeat is answered"
+            came_at = self._came_at.pop(exchange, step.now)
+            if response.error_code is NONE and request.member_epoch >= 0:
+                key = (*who, request.group_id, request.member_id)
+                self.beats[key] = max(came_at, self.beats.get(key, 0))
+        for loaded in step.events(GroupLoaded):
+            for member_id in loaded.members:
+                self.beats[*who, loaded.group_id, member_id] = step.now
+        for removed in step.events(MemberRemoved):
+            self.beats.pop((*who, removed.group_id, removed.member_id), None)
+
     def after(self, step: ObservedStep) -> None:
         """Observe a step that has passed the checks."""
+        self._beats_of(step)
         for key, _ in self.loaded(step):
             self.terms[step.node.name, step.node.incarnation, key] = Term(step.now)
         for _, verdicts in self.verdicts_of(step):

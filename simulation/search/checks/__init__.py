@@ -153,6 +153,9 @@ SHARED: Final = CheckSet(
         shares.a_finished_record_is_delivered,
         shares.a_record_has_two_holders,
         shares.a_delivery_is_not_counted,
+        shares.a_record_is_delivered_beyond_its_limit,
+        shares.a_share_epoch_falls,
+        shares.a_share_member_is_removed_that_beat_in_time,
         shares.a_response_has_what_its_member_was_not_given,
         shares.a_verdict_is_answered_before_it_is_stored,
         shares.a_member_decides_about_a_record_of_another,
@@ -161,12 +164,14 @@ SHARED: Final = CheckSet(
     (),
     (
         shares.a_lock_never_ends,
+        shares.a_silent_share_member_stays,
         shares.a_snapshot_differs_from_the_log,
         logs.an_offsets_partition_has_two_leaders,
     ),
     (
         shares.a_shared_record_is_lost,
         shares.a_shared_record_is_left,
+        shares.a_share_group_does_not_settle,
     ),
 )
 """For runs with share groups."""

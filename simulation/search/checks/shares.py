@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rejoin.coordinator.core.views import RecordRunView, ShareStateView
+from rejoin.coordinator.core.views import GroupView, RecordRunView, ShareStateView
+from rejoin.journal.events.coordinator import MemberRemoved
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.share.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 from rejoin.protocol.records.batches import BatchEntry
 from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.types import TopicPartition
-from rejoin.simulation.search.observations import Observations, ObservedStep
+from rejoin.simulation.actors.node import NodeActor
+from rejoin.simulation.search.observations import Observations, ObservedStep, request_of
 from rejoin.simulation.search.observed_shares import FINAL_STATES, LoggedShare, ObservedShares
 
 _STATES: Final = {"AVAILABLE": 0, "ACQUIRED": 1, "ACKNOWLEDGED": 2, "ARCHIVING": 3, "ARCHIVED": 4}
 _SLACK_MS: Final = 1_000
+_LATE_MS: Final = 1_500
+"""Checks look every second, and what a timer could not write it tries again after half of one."""
 
 
 def _shares(observed: Observations) -> ObservedShares:
@@ -51,6 +59,30 @@ def a_delivery_is_not_counted(observed: Observations, step: ObservedStep) -> Ite
             before = counts.get(offset, 0)
             if count <= before:
                 yield f"offset {offset} of {key}: delivery {count} after delivery {before}"
+
+
+def a_record_is_delivered_beyond_its_limit(observed: Observations, step: ObservedStep) -> Iterator[str]:
+    """A record is delivered more often than the delivery count limit allows."""
+    shares = _shares(observed)
+    for key, member, first, last, count in shares.deliveries_of(step):
+        if count > shares.delivery_limit:
+            yield f"offsets {first} to {last} of {key}: delivery {count} of {shares.delivery_limit}, to {member}"
+
+
+def a_share_epoch_falls(observed: Observations, step: ObservedStep) -> Iterator[str]:
+    """A member is answered an older epoch than it has."""
+    for exchange, response in step.replies(ShareGroupHeartbeatResponse):
+        epoch = request_of(exchange, ShareGroupHeartbeatRequest).member_epoch
+        if response.error_code is ErrorCode.NONE and 0 <= response.member_epoch < epoch:
+            yield f"{response.member_id}: {response.member_epoch} after {epoch}"
+
+
+def a_share_member_is_removed_that_beat_in_time(observed: Observations, step: ObservedStep) -> Iterator[str]:
+    for event in step.events(MemberRemoved):
+        key = (step.node.name, step.node.incarnation, event.group_id, event.member_id)
+        last, timeout = _shares(observed).beats.get(key), step.node.settings.group_share_session_timeout_ms
+        if event.cause == "session-expiry" and last is not None and step.now - last < timeout:
+            yield f"{event.member_id}: {step.now - last} ms after its last heartbeat, it has {timeout}"
 
 
 def a_response_has_what_its_member_was_not_given(observed: Observations, step: ObservedStep) -> Iterator[str]:
@@ -162,6 +194,33 @@ def a_snapshot_differs_from_the_log(observed: Observations) -> Iterator[str]:
     yield from _shares(observed).broken_snapshots
 
 
+def _groups(observed: Observations) -> Iterator[tuple[NodeActor, GroupView]]:
+    """The groups of nodes that serve them."""
+    cluster, now = observed.simulation.cluster, observed.simulation.world.now
+    for group_id in observed.simulation.scenario.groups:
+        for node in cluster.nodes:
+            shard = node.shard(group_id)
+            if node.core is None or now < node.paused_until or shard is None or not shard.is_active:
+                continue
+            view = node.core.describe_group(group_id)
+            if view is not None and observed.leads_in_truth(node, group_id):
+                yield node, view
+
+
+def a_silent_share_member_stays(observed: Observations) -> Iterator[str]:
+    shares, now = _shares(observed), observed.simulation.world.now
+    for node, view in _groups(observed):
+        timeout = node.settings.group_share_session_timeout_ms
+        for member in view.members:
+            last = shares.beats.get((node.name, node.incarnation, view.group_id, member.member_id))
+            failed_at = observed.failed_appends.get(observed.simulation.cluster.partition_of(view.group_id), 0)
+            if last is None or now - failed_at < _LATE_MS:
+                continue
+            late = now - max(last, observed.resumed(node))
+            if late > timeout + _LATE_MS:
+                yield f"{member.member_id}: silent for {late} ms, it has {timeout}"
+
+
 # --- at the end
 
 
@@ -207,3 +266,16 @@ def _end(observed: Observations, partition: TopicPartition) -> int:
     entries: Sequence[object] = observed.simulation.disk.log(observed.simulation.cluster.log_of(partition)).records
     ends = [each.next_offset for each in entries if isinstance(each, BatchEntry)]
     return max(ends, default=0)
+
+
+def a_share_group_does_not_settle(observed: Observations) -> Iterator[str]:
+    """The faults are over, and a group is not made of the processes that run."""
+    for _, view in _groups(observed):
+        there = {each.member_id for each in view.members}
+        wanted = {
+            process.core.describe().member_id
+            for process in observed.simulation.members_of(view.group_id)
+            if process.core is not None
+        }
+        if there != wanted:
+            yield f"the group {view.group_id} has the members {sorted(there)}, and should have {sorted(wanted)}"

@@ -14,6 +14,8 @@ from rejoin.simulation.explore.explorer import explore
 from rejoin.simulation.explore.liveness import NO_WAY
 from rejoin.simulation.explore.world import WORLDS, read_world
 from rejoin.simulation.search.search import play_checked
+from tests.simulation.explore.broken.shares import OF_SHARES
+from tests.simulation.explore.broken.streams import OF_STREAMS
 from tests.simulation.explore.mutations import MORE
 from tests.simulation.search import migration_mutations, mutations, transaction_mutations
 from tests.simulation.search.mutations import SEARCHED, Mutation
@@ -42,6 +44,18 @@ BY_REQUESTS: Final = (
     "replies_do_not_wait_for_the_log",
 )
 """Broken rules that clients show which send what they like, and by schedule the worlds of such clients."""
+SHARE_CRASH, SHARE_HANGS = "share_group_and_a_crash", "share_handlers_that_hang"
+SHARE_LOADED, SHARE_LOST = "share_state_and_a_failover", "share_group_and_a_lost_message"
+STREAMS_TAKES_IN, STREAMS_CRASH = "streams_group_takes_in_an_instance", "streams_group_and_a_crash"
+STREAMS_LOADED, STREAMS_STATIC = "streams_group_and_a_failover", "static_streams_instance_comes_back"
+
+WORLDS_OF: Final = {
+    "consumer": CONSUMER,
+    "share": (SHARE_CRASH, SHARE_HANGS, SHARE_LOADED, SHARE_LOST),
+    "streams": (STREAMS_TAKES_IN, STREAMS_CRASH, STREAMS_LOADED, STREAMS_STATIC),
+    **transaction_mutations.WORLDS,
+}
+"""By schedule of ``search``: the worlds of its groups. Others are of classic groups."""
 
 FIRST: Final = {
     "commits_are_answered_before_they_are_stored": COMMITS,
@@ -97,6 +111,71 @@ FIRST: Final = {
 """The world that is tried first."""
 
 
+FIRST_OF: Final = {
+    **{
+        ("share", name): SHARE_CRASH
+        for name in (
+            "locks_end_too_soon",
+            "a_session_that_ends_releases_what_others_hold",
+            "an_accepted_record_is_delivered_again",
+            "share_heartbeats_restart_no_session",
+            "share_sessions_never_end",
+            "a_share_removal_lowers_the_epoch",
+            "verdicts_are_not_stored",
+            "verdicts_are_answered_before_they_are_stored",
+        )
+    },
+    **{
+        ("share", name): SHARE_HANGS
+        for name in (
+            "locks_never_end",
+            "deliveries_are_not_counted",
+            "a_record_is_delivered_once_more_than_its_limit",
+            "a_record_is_given_up_before_its_limit",
+            "a_record_that_is_given_back_is_done_with",
+            "locks_that_end_are_not_stored_as_deliveries",
+        )
+    },
+    **{
+        ("share", name): SHARE_LOADED
+        for name in (
+            "a_leader_loads_without_delivery_counts",
+            "replay_forgets_a_batch",
+            "a_coordinator_loads_all_but_the_last_batch",
+            "snapshots_lack_the_first_batch",
+        )
+    },
+    **{
+        ("streams", name): STREAMS_LOADED
+        for name in (
+            "epochs_are_answered_before_they_are_stored",
+            "streams_changes_that_fail_stay",
+            "threads_are_loaded_without_their_tasks",
+            "threads_are_loaded_with_the_epoch_before",
+        )
+    },
+    **{
+        ("streams", name): STREAMS_CRASH
+        for name in (
+            "sessions_are_not_restarted",
+            "sessions_never_end",
+            "standbys_stay_where_they_are",
+            "a_streams_removal_lowers_the_epoch",
+            "a_removed_thread_leaves_its_record",
+        )
+    },
+    **{
+        ("streams", name): STREAMS_STATIC
+        for name in (
+            "a_static_thread_comes_back_beside_itself",
+            "a_static_thread_comes_back_without_a_target",
+            "a_static_thread_comes_back_without_its_tasks",
+        )
+    },
+}
+"""As FIRST, of share and streams groups: by schedule and name."""
+
+
 @dataclass(frozen=True)
 class Hunted:
     """A broken rule that a world has found."""
@@ -111,11 +190,13 @@ class Hunted:
 
 def worlds_for(mutation: Mutation) -> tuple[str, ...]:
     """The worlds that a broken rule is looked for in, in order."""
-    others = CONSUMER if mutation.schedule == "consumer" else CLASSIC
-    others = transaction_mutations.WORLDS.get(mutation.schedule, others)
-    first = FIRST.get(mutation.name) or transaction_mutations.FIRST.get(mutation.name)
-    if mutation.name in BY_REQUESTS:
-        first = REQUESTS[mutation.schedule]
+    others = WORLDS_OF.get(mutation.schedule, CLASSIC)
+    name = mutation.name
+    if name in BY_REQUESTS and mutation.schedule in REQUESTS:
+        return (REQUESTS[mutation.schedule], *others)
+    first = FIRST_OF.get((mutation.schedule, name))
+    if mutation.schedule not in ("share", "streams"):  # they have broken rules of the same names
+        first = first or {**FIRST, **transaction_mutations.FIRST}.get(name)
     return others if first is None else (first, *(each for each in others if each != first))
 
 
@@ -141,6 +222,8 @@ def all_mutations() -> Iterator[Mutation]:
         yield Mutation(apply, check, "consumer", first)
     yield from MORE
     yield from transaction_mutations.TRANSACTIONAL
+    yield from OF_SHARES
+    yield from OF_STREAMS
 
 
 def seeds_of(mutation: Mutation) -> str:

@@ -7,15 +7,28 @@ import pytest
 from rejoin.simulation.explore.explorer import explore
 from rejoin.simulation.explore.world import WORLDS, read_world
 from tests.simulation.explore.hunting import CLASSIC as CLASSIC_WORLDS
-from tests.simulation.explore.hunting import CONSUMER, FIRST, REQUESTS, STABLE, TWICE, all_mutations, hunt
+from tests.simulation.explore.hunting import (
+    CONSUMER,
+    FIRST,
+    FIRST_OF,
+    REQUESTS,
+    SHARE_HANGS,
+    STABLE,
+    STREAMS_CRASH,
+    TWICE,
+    WORLDS_OF,
+    all_mutations,
+    hunt,
+)
 from tests.simulation.search.mutations import Mutation
 from tests.simulation.search.transaction_mutations import CRASH, LOST, SAME_ID
 from tests.simulation.search.transaction_mutations import FIRST as TRANSACTIONAL_FIRST
-from tests.simulation.search.transaction_mutations import WORLDS as TRANSACTIONAL_WORLDS
 
 MUTATIONS: dict[str, Mutation] = {}
+OF_SCHEDULE: dict[tuple[str, str], Mutation] = {}
 for each in all_mutations():
     MUTATIONS.setdefault(each.name, each)
+    OF_SCHEDULE[each.schedule, each.name] = each
 
 
 @pytest.mark.parametrize(
@@ -37,10 +50,24 @@ def test_a_broken_rule_is_found_at_its_depth(name: str, world: str, depth: int) 
     assert explore(scenario, depth=depth).counterexample is None, "the right rule breaks no check there"
 
 
+@pytest.mark.parametrize(
+    ("schedule", "name", "world", "depth"),
+    [
+        ("share", "deliveries_are_not_counted", SHARE_HANGS, 3),
+        ("streams", "a_streams_removal_lowers_the_epoch", STREAMS_CRASH, 5),
+    ],
+)
+def test_a_broken_rule_of_other_groups_is_found_at_its_depth(schedule: str, name: str, world: str, depth: int) -> None:
+    found = hunt(OF_SCHEDULE[schedule, name], (world,))
+    assert found is not None
+    assert found.depth == depth
+    assert explore(read_world(WORLDS / f"{world}.yaml"), depth=depth).counterexample is None
+
+
 def test_worlds_that_are_tried_first_exist() -> None:
     first = {**FIRST, **TRANSACTIONAL_FIRST}
     assert first.keys() <= MUTATIONS.keys()
-    worlds = {name for names in TRANSACTIONAL_WORLDS.values() for name in names}
-    assert {*first.values(), *CLASSIC_WORLDS, *CONSUMER, *REQUESTS.values(), *worlds} <= {
-        path.stem for path in WORLDS.glob("*.yaml")
-    }
+    assert FIRST_OF.keys() <= OF_SCHEDULE.keys()
+    tried = {name for names in WORLDS_OF.values() for name in names}
+    named = {*first.values(), *FIRST_OF.values(), *CLASSIC_WORLDS, *CONSUMER, *REQUESTS.values(), *tried}
+    assert named <= {path.stem for path in WORLDS.glob("*.yaml")}

@@ -16,7 +16,8 @@ from tests.simulation.explore.small_worlds import WORLDS, small_world
 
 STATES = 15
 OF_REJOIN: Final = {
-    **dict.fromkeys(("share_handlers_that_hang", "streams_group_and_a_failover"), 8),
+    "share_handlers_that_hang": 20,
+    "streams_group_and_a_failover": 8,
     **dict.fromkeys(("streams_group_and_a_crash", "static_streams_instance_comes_back"), 10),
 }
 """Worlds that come with Rejoin, and how many states are tried."""
