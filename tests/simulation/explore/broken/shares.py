@@ -8,6 +8,7 @@ import pytest
 
 from rejoin.coordinator.core.groups.modern.session_timers import SessionTimers
 from rejoin.coordinator.core.groups.share import removal
+from rejoin.coordinator.core.groups.share.model import records
 from rejoin.coordinator.core.groups.share.removal import ShareRemovals
 from rejoin.coordinator.core.share.window import acknowledging, changes, expiring, share_partition
 from rejoin.coordinator.core.share.window.acknowledging import MemberChanges
@@ -87,7 +88,7 @@ def a_write_that_fails_leaves_its_records_in_transition(patch: pytest.MonkeyPatc
 
 @broken
 def locks_that_end_are_not_stored_as_deliveries(patch: pytest.MonkeyPatch) -> None:
-    right = share_partition.expire
+    right = expiring.expire
 
     def wrong(window: Any, batch: Any, first: int, last: int, settings: Any) -> Any:
         found = right(window, batch, first, last, settings)
@@ -122,7 +123,7 @@ def share_sessions_never_end(patch: pytest.MonkeyPatch) -> None:
 
 @broken
 def a_share_removal_lowers_the_epoch(patch: pytest.MonkeyPatch) -> None:
-    right = removal.epoch_record
+    right = records.epoch_record
     patch.setattr(
         removal, "epoch_record", lambda group_id, epoch, metadata_hash: right(group_id, epoch - 2, metadata_hash)
     )

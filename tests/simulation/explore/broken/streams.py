@@ -14,7 +14,7 @@ from rejoin.coordinator.core.groups.streams.members.removal import StreamsRemova
 from rejoin.coordinator.core.groups.streams.members.target import StreamsTargets
 from rejoin.coordinator.core.groups.streams.model import records, replay
 from rejoin.coordinator.core.groups.streams.model.member import RELEASED
-from rejoin.coordinator.core.groups.streams.model.tasks import NO_TASKS
+from rejoin.coordinator.core.groups.streams.model.tasks import NO_TASKS, each_task
 from tests.simulation.search import streams_mutations
 from tests.simulation.search.mutations import Break, Mutation
 
@@ -38,7 +38,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 @broken
 def a_streams_removal_lowers_the_epoch(patch: pytest.MonkeyPatch) -> None:
-    right = removal.epoch_record
+    right = records.epoch_record
     patch.setattr(removal, "epoch_record", lambda group, epoch: right(group, epoch - 2))
 
 
@@ -89,13 +89,13 @@ def a_static_thread_comes_back_beside_itself(patch: pytest.MonkeyPatch) -> None:
 
 @broken
 def a_static_thread_comes_back_without_a_target(patch: pytest.MonkeyPatch) -> None:
-    right = finding.target_record
+    right = records.target_record
     patch.setattr(finding, "target_record", lambda group_id, member_id, _: right(group_id, member_id, NO_TASKS))
 
 
 @broken
 def a_static_thread_comes_back_without_its_tasks(patch: pytest.MonkeyPatch) -> None:
-    right = finding.current_record
+    right = records.current_record
     patch.setattr(finding, "current_record", lambda group_id, member_id, _: right(group_id, member_id, RELEASED))
 
 
@@ -119,7 +119,7 @@ def a_thread_takes_over_its_target_in_one_step(patch: pytest.MonkeyPatch) -> Non
 
     def wrong(current: Any, goal: Any) -> Any:
         active, standby, warmup, _ = right(current, goal)
-        active.add |= set(reconciliation.each_task(goal.tasks.active)) - active.keep
+        active.add |= set(each_task(goal.tasks.active)) - active.keep
         return active, standby, warmup, False
 
     patch.setattr(reconciliation, "_moves", wrong)
@@ -147,11 +147,11 @@ def streams_changes_that_fail_stay(patch: pytest.MonkeyPatch) -> None:
 
 @broken
 def threads_are_loaded_without_their_tasks(patch: pytest.MonkeyPatch) -> None:
-    right = replay.current_of
+    right = records.current_of
     patch.setattr(replay, "current_of", lambda value: replace(right(value), assigned=RELEASED.assigned))
 
 
 @broken
 def threads_are_loaded_with_the_epoch_before(patch: pytest.MonkeyPatch) -> None:
-    right = replay.current_of
+    right = records.current_of
     patch.setattr(replay, "current_of", lambda value: replace(right(value), epoch=right(value).previous_epoch))
