@@ -27,7 +27,9 @@ import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.message.*;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.JoinGroupRequest;
 import org.apache.kafka.common.requests.JoinGroupResponse;
+import org.apache.kafka.common.requests.LeaveGroupResponse;
 import org.apache.kafka.common.requests.OffsetCommitRequest;
 import org.apache.kafka.common.requests.OffsetFetchResponse;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
@@ -60,11 +62,14 @@ import org.apache.kafka.timeline.SnapshotRegistry;
  * With a second argument, "record", each path is printed with what Kafka answered, whether it is as expected or not.
  */
 public class Walk {
-    static final int ATTEMPTS = 40;
+    static final int ATTEMPTS = 400;
     static final int SHOWN = 40;
     static final int END = -1;
     static final ObjectMapper JSON = new ObjectMapper();
-    static final Pattern ID = Pattern.compile("[A-Za-z0-9-]*?-?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
+    static final String LONG = "[A-Za-z0-9-]*?-?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+    static final String SHORT = "[A-Za-z0-9_-]{22}";
+    static final Pattern ID = Pattern.compile(LONG + "|(?<=\")" + SHORT + "(?=\"(?!:))");
+    static final Pattern WHOLE_ID = Pattern.compile(LONG + "|" + SHORT);
     static final Pattern NAME = Pattern.compile("#\\d+");
 
     static JsonNode header;
@@ -90,6 +95,7 @@ public class Walk {
         long deadline;
         List<Expected> answers = new ArrayList<>();
         boolean differs;
+        JsonNode json;
     }
 
     record Expected(int sender, int index, boolean optional, String text) { }
@@ -228,6 +234,7 @@ public class Walk {
                 .withSnapshotRegistry(new SnapshotRegistry(new LogContext()));
             shard = builder.build();
             shard.onLoaded(image);
+            for (Uuid topic : image.topicIds()) names.put(topic.toString(), topic.toString());
             began = true;
         }
 
@@ -327,7 +334,7 @@ public class Walk {
         }
 
         String known(String id) {
-            return ID.matcher(id).matches() ? names.getOrDefault(id, "#?") : id;
+            return WHOLE_ID.matcher(id).matches() ? names.getOrDefault(id, "#?") : id;
         }
 
         void sortMembers(JsonNode json) {
@@ -369,11 +376,12 @@ public class Walk {
         }
 
         void send(Edge edge) throws Exception {
-            String body = edge.body;
-            if (body.indexOf('#') >= 0) {
-                body = NAME.matcher(body).replaceAll(each -> ids.getOrDefault(each.group(), each.group()));
+            JsonNode json = edge.json;
+            if (json == null) {
+                String body = NAME.matcher(edge.body).replaceAll(each -> ids.getOrDefault(each.group(), each.group()));
+                json = JSON.readTree(body);
+                if (edge.body.indexOf('#') < 0) edge.json = json;
             }
-            JsonNode json = JSON.readTree(body);
             short version = edge.version;
             Context context = new Context(edge.client, version, ApiKey.HEARTBEAT);
             List<Waiting> all = waiting.computeIfAbsent(edge.sender, each -> new ArrayList<>());
@@ -382,13 +390,13 @@ public class Walk {
             try {
                 switch (edge.api) {
                     case "JoinGroup" -> apply(shard.classicGroupJoin(
-                        context, JoinGroupRequestDataJsonConverter.read(json, version), sent.as(), false), null);
+                        context, join(json, version), sent.as(), false), null);
                     case "SyncGroup" -> apply(shard.classicGroupSync(
                         context, SyncGroupRequestDataJsonConverter.read(json, version), sent.as()), null);
                     case "Heartbeat" -> apply(shard.classicGroupHeartbeat(
                         context, HeartbeatRequestDataJsonConverter.read(json, version)), sent.future);
                     case "LeaveGroup" -> apply(shard.classicGroupLeave(
-                        context, LeaveGroupRequestDataJsonConverter.read(json, version)), sent.future);
+                        context, leave(json, version)), sent.future);
                     case "OffsetCommit" -> apply(shard.commitOffset(
                         context, withIds(OffsetCommitRequestDataJsonConverter.read(json, version))), sent.future);
                     case "ConsumerGroupHeartbeat" -> apply(shard.consumerGroupHeartbeat(
@@ -404,6 +412,20 @@ public class Walk {
             }
         }
 
+        /** As a broker reads a JoinGroup: in version 0 the session timeout is the rebalance timeout as well. */
+        JoinGroupRequestData join(JsonNode json, short version) {
+            return new JoinGroupRequest(JoinGroupRequestDataJsonConverter.read(json, version), version).data();
+        }
+
+        /** As KafkaApis hands a LeaveGroup on: with a list of members in every version. */
+        LeaveGroupRequestData leave(JsonNode json, short version) {
+            LeaveGroupRequestData request = LeaveGroupRequestDataJsonConverter.read(json, version);
+            if (version >= 3) return request;
+            LeaveGroupRequestData.MemberIdentity member = new LeaveGroupRequestData.MemberIdentity();
+            return new LeaveGroupRequestData().setGroupId(request.groupId())
+                .setMembers(List.of(member.setMemberId(request.memberId())));
+        }
+
         /** As KafkaApis hands a commit on: with the id of each topic that it names. */
         OffsetCommitRequestData withIds(OffsetCommitRequestData request) {
             request.topics().forEach(topic ->
@@ -416,7 +438,7 @@ public class Walk {
                 case "JoinGroup" -> new JoinGroupResponseData().setErrorCode(error.code());
                 case "SyncGroup" -> new SyncGroupResponseData().setErrorCode(error.code());
                 case "Heartbeat" -> new HeartbeatResponseData().setErrorCode(error.code());
-                case "LeaveGroup" -> notLeft(LeaveGroupRequestDataJsonConverter.read(json, version), error);
+                case "LeaveGroup" -> notLeft(leave(json, version), error);
                 case "ConsumerGroupHeartbeat" -> new ConsumerGroupHeartbeatResponseData().setErrorCode(error.code());
                 case "OffsetCommit" -> OffsetCommitRequest.getErrorResponse(
                     OffsetCommitRequestDataJsonConverter.read(json, version), error);
@@ -525,7 +547,8 @@ public class Walk {
                     new JoinGroupResponse((JoinGroupResponseData) answer, version).data(), version);
                 case "SyncGroup" -> SyncGroupResponseDataJsonConverter.write((SyncGroupResponseData) answer, version);
                 case "Heartbeat" -> HeartbeatResponseDataJsonConverter.write((HeartbeatResponseData) answer, version);
-                case "LeaveGroup" -> LeaveGroupResponseDataJsonConverter.write((LeaveGroupResponseData) answer, version);
+                case "LeaveGroup" -> LeaveGroupResponseDataJsonConverter.write(
+                    new LeaveGroupResponse((LeaveGroupResponseData) answer, version).data(), version);
                 case "OffsetCommit" ->
                     OffsetCommitResponseDataJsonConverter.write((OffsetCommitResponseData) answer, version);
                 case "ConsumerGroupHeartbeat" -> ConsumerGroupHeartbeatResponseDataJsonConverter.write(

@@ -15,11 +15,11 @@ from typing import Final
 
 from conformance.explored.graph import graph_of
 from conformance.explored.recording import record
-from conformance.explored.walking import WORLDS, walked
+from conformance.explored.walking import walked, worlds
 from conformance.kafka.broker import class_path, kafka_version
 from rejoin.simulation.explore.world import exploring_of, read_world
 
-COLUMNS: Final = ("world", "depth", "states", "edges", "paths", "answers missing", "differences", "other deadlines")
+COLUMNS: Final = ("world", "depth", "states", "edges", "paths", "unanswered", "differences", "other deadlines")
 
 
 def main() -> int:
@@ -35,7 +35,7 @@ def main() -> int:
         return 0
     rows = [COLUMNS, ("---",) * len(COLUMNS)]
     differs = False
-    for world in given.worlds or sorted(WORLDS.glob("*.yaml")):
+    for world in given.worlds or worlds():
         row, differences = _row(world, given.depth, jars)
         rows.append(row)
         differs |= differences > 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -29,12 +29,15 @@ from rejoin.simulation.explore.choosing import Choice, Kind
 from rejoin.simulation.explore.copying import RunSnapshot
 from rejoin.simulation.explore.free.client import FreeClient
 from rejoin.simulation.explore.free.clients import FreeClients
-from rejoin.simulation.explore.free.letters import LETTERS
 from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.scenario.model import Scenario
 
-ID: Final = re.compile(r"[A-Za-z0-9-]*?-?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_LONG: Final = r"[A-Za-z0-9-]*?-?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_SHORT: Final = r"[A-Za-z0-9_-]{22}"
+ID: Final = re.compile(rf"{_LONG}|(?<=\"){_SHORT}(?=\"(?!:))")
+"""An id in JSON: of a member, or of a topic."""
+WHOLE_ID: Final = re.compile(f"{_LONG}|{_SHORT}")
 UNNAMED: Final = "#?"
 END: Final = -1
 """In place of the number of a state after which no step is taken."""
@@ -46,7 +49,7 @@ _DESCRIBES: Final = "describes"
 
 @dataclass(slots=True)
 class PathState:
-    """A state at the end of some path: the run, the names of members, and which requests wait."""
+    """A state at the end of some path: the run, the names of ids, and which requests wait."""
 
     run: ExploredRun
     names: dict[str, str]
@@ -57,7 +60,9 @@ class PathState:
     def beginning(cls, scenario: Scenario) -> PathState:
         """The state before the first step."""
         run = ExploredRun(scenario)
-        return cls(run, {}, [[] for _ in free_of(run).clients])
+        # Ids of topics look like those that a coordinator gives to members, and stay as they are.
+        names = {topic_id: topic_id for topic_id in (_topic_id(run, each) for each in run.simulation.cluster.topics)}
+        return cls(run, names, [[] for _ in free_of(run).clients])
 
 
 @dataclass(slots=True)
@@ -121,15 +126,20 @@ def graph_of(scenario: Scenario, depth: int) -> PathGraph:
     return graph
 
 
-def path_of(scenario: Scenario, labels: Iterable[str]) -> PathGraph:
-    """One path, by the labels of its steps."""
-    state = PathState.beginning(scenario)
-    graph = PathGraph(header_of(scenario, state.run))
-    wanted = list(labels)
-    for number, label in enumerate(wanted, 1):
-        choice = next(each for each in choices(state.run) if state.run.label(each) == label)
-        edge = take(state, choice)
-        edge["to"] = END if number == len(wanted) else number
+def graph_of_paths(scenario: Scenario, paths: Iterable[Sequence[str]]) -> PathGraph:
+    """Some paths, each by the labels of its steps. They share nothing but the beginning."""
+    first: list[dict[str, Any]] = []
+    later: list[dict[str, Any]] = []
+    for labels in paths:
+        state = PathState.beginning(scenario)
+        for at, label in enumerate(labels):
+            choice = next(each for each in choices(state.run) if state.run.label(each) == label)
+            edge = take(state, choice)
+            (later if at else first).append(edge)
+            edge["to"] = END if at + 1 == len(labels) else len(later) + 1
+    graph = PathGraph(header_of(scenario, PathState.beginning(scenario).run))
+    graph.add(first)
+    for edge in later:
         graph.add([edge])
     return graph
 
@@ -176,9 +186,8 @@ def take(after: PathState, choice: Choice) -> dict[str, Any]:
     edge: dict[str, Any] = {"label": run.label(choice)}
     before = run.world.now
     if choice.kind is Kind.SEND:
-        client, letter = free.sender(choice.where)
-        sent = LETTERS[letter](client)
-        assert sent is not None, "the letter was a choice"
+        client, _ = free.sender(choice.where)
+        sent = free.sent(choice.where)
         edge["api"] = type(sent.request).__name__.removesuffix("Request")
         edge["version"] = sent.version
         edge["sender"] = client.number
@@ -221,6 +230,11 @@ def _with_names(text: str, names: dict[str, str]) -> str:
     return ID.sub(lambda found: names.get(found[0], UNNAMED), text)
 
 
+def _name(member_id: str, names: dict[str, str]) -> str:
+    """A member id by its name; one that a client has chosen is itself."""
+    return names.get(member_id, UNNAMED) if WHOLE_ID.fullmatch(member_id) else member_id
+
+
 def _answer_text(exchange: Exchange, names: dict[str, str]) -> str:
     """An answer as Kafka's JSON; members that it names first get the next names."""
     assert exchange.response is not None, "it is answered"
@@ -238,7 +252,7 @@ def _answer_text(exchange: Exchange, names: dict[str, str]) -> str:
 
 def _member_order(member: dict[str, Any], names: dict[str, str]) -> str:
     instance_id = member.get("groupInstanceId") or "null"
-    return f"{member.get('metadata', '')}|{instance_id}|{_with_names(member['memberId'], names)}"
+    return f"{member.get('metadata', '')}|{instance_id}|{_name(member['memberId'], names)}"
 
 
 def _described(run: ExploredRun, names: dict[str, str]) -> str:
@@ -250,7 +264,7 @@ def _described(run: ExploredRun, names: dict[str, str]) -> str:
     for group in classic.groups:
         found.append(f"{group.group_state} {group.protocol_data}")
         found += sorted(
-            f"{_with_names(each.member_id, names)} {each.group_instance_id or 'null'} {each.client_id} "
+            f"{_name(each.member_id, names)} {each.group_instance_id or 'null'} {each.client_id} "
             f"{each.member_metadata.hex()} {each.member_assignment.hex()}"
             for each in group.members
         )
@@ -260,7 +274,7 @@ def _described(run: ExploredRun, names: dict[str, str]) -> str:
     for described in modern.groups:
         found.append(f"{described.group_state} {described.group_epoch} {described.assignment_epoch}")
         found += sorted(
-            f"{_with_names(each.member_id, names)} {each.instance_id or 'null'} {each.member_epoch} "
+            f"{_name(each.member_id, names)} {each.instance_id or 'null'} {each.member_epoch} "
             f"{_partitions(each.assignment)} {_partitions(each.target_assignment)}"
             for each in described.members
         )

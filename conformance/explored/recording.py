@@ -1,18 +1,21 @@
 """Recorded paths: sequences of free clients on which Rejoin once differed, with what Kafka answers.
 
-The paths lie in ``tests/golden/explored-paths.jsonl``, one a line: the name of the world, the labels of the steps, and for
-each step Kafka's answers, the group as it is described, and the time to the next timer. A new path has no answers yet.
+The paths lie in ``tests/golden/explored-paths.jsonl``, one a line: the name of the world, the labels of the steps, and
+for each step Kafka's answers, the group as it is described, and the time to the next timer. A new path has no answers.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
-from conformance.explored.graph import PathGraph, path_of
+from conformance.explored.graph import graph_of_paths
 from conformance.explored.walking import HERE, WORLDS, walked
 from rejoin.simulation.explore.world import read_world
+from rejoin.simulation.scenario.model import Scenario
 
 RECORDED: Final = HERE.parents[1] / "tests" / "golden" / "explored-paths.jsonl"
 
@@ -25,10 +28,6 @@ class RecordedPath:
     labels: tuple[str, ...]
     kafka: tuple[dict[str, Any], ...]
 
-    def graph(self) -> PathGraph:
-        """The path as Rejoin plays it."""
-        return path_of(read_world(WORLDS / f"{self.world}.yaml"), self.labels)
-
 
 def recorded_paths() -> list[RecordedPath]:
     """All recorded paths."""
@@ -39,15 +38,22 @@ def recorded_paths() -> list[RecordedPath]:
 def record(jars: str) -> None:
     """Walk the recorded paths through Kafka, and write down its answers."""
     lines = []
-    for path in recorded_paths():
-        (kafka,) = walked(path.graph(), jars, records=True)
-        lines.append(json.dumps({"world": path.world, "path": path.labels, "kafka": kafka}))
+    for world, group in groupby(sorted(recorded_paths(), key=attrgetter("world")), attrgetter("world")):
+        paths = [path.labels for path in group]
+        graph = graph_of_paths(_scenario(world), paths)
+        for labels, kafka in zip(paths, walked(graph, jars, records=True), strict=True):
+            lines.append(json.dumps({"world": world, "path": labels, "kafka": kafka}))
     RECORDED.write_text("".join(f"{line}\n" for line in lines))
+
+
+def _scenario(world: str) -> Scenario:
+    return read_world(WORLDS / f"{world}.yaml")
 
 
 def difference(path: RecordedPath) -> str | None:
     """How Rejoin differs from Kafka on a recorded path; none if it does not."""
-    for label, line, found in zip(path.labels, path.graph().states, path.kafka, strict=True):
+    graph = graph_of_paths(_scenario(path.world), [path.labels])
+    for label, line, found in zip(path.labels, graph.states, path.kafka, strict=True):
         (edge,) = json.loads(line)
         answers = [[sender, index, text] for sender, index, _, text in edge["answers"]]
         required = [[sender, index, text] for sender, index, is_optional, text in edge["answers"] if not is_optional]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +15,13 @@ from conformance.explored.graph import PathGraph
 
 HERE: Final = Path(__file__).parent
 WORLDS: Final = HERE / "worlds"
-JAVA: Final = ("java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:CICompilerCount=2", "-Dlog4j2.level=ERROR")
+JAVA: Final = ("java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:CICompilerCount=2", "-Dlog4j2.level=OFF")
 SECONDS: Final = 3_600
+
+
+def worlds() -> list[Path]:
+    """The files of all worlds, by name."""
+    return sorted(WORLDS.glob("*.yaml"), key=attrgetter("stem"))
 
 
 def walked(graph: PathGraph, jars: str, *, records: bool = False) -> Iterator[Any]:
@@ -27,4 +34,8 @@ def walked(graph: PathGraph, jars: str, *, records: bool = False) -> Iterator[An
         done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, text=True)
     if done.returncode:
         raise SystemExit(f"Walk.java ended with {done.returncode}: {done.stderr[-2000:]}")
-    yield from map(json.loads, done.stdout.splitlines())
+    for line in done.stdout.splitlines():
+        if line.startswith(("{", "[{", "[]")):
+            yield json.loads(line)
+        else:
+            print(line, file=sys.stderr)  # what Kafka logs

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rejoin.simulation.explore.free.client import FreeClient
-from rejoin.simulation.explore.free.letters import LETTERS
+from rejoin.simulation.explore.free.letters import LETTERS, Sent
 
 if TYPE_CHECKING:
     from rejoin.simulation.explore.free.spec import FreeSpec
@@ -37,10 +37,16 @@ class FreeClients:
 
     def send(self, number: int) -> None:
         """Send a letter."""
+        client, _ = self.sender(number)
+        client.send(self.sent(number))
+
+    def sent(self, number: int) -> Sent:
+        """The request of a letter that can be sent."""
         client, letter = self.sender(number)
         sent = LETTERS[letter](client)
         assert sent is not None, "the letter was a choice"
-        client.send(sent)
+        version = self.free.versions.get(type(sent.request).__name__.removesuffix("Request"))
+        return sent if version is None else sent.in_version(version)
 
     def sender(self, number: int) -> tuple[FreeClient, str]:
         """The client and the name of a letter."""

@@ -38,6 +38,8 @@ UNKNOWN: Final = "unknown"
 SHARED_INSTANCE: Final = "shared"
 """The instance id that all clients may join with."""
 PROTOCOL: Final = "range"
+FIRST_LEAVE_OF_SEVERAL: Final = 3
+"""The first version of LeaveGroup with a list of members."""
 AGAIN: Final = "again"
 """The letter of a duplicate."""
 
@@ -47,6 +49,14 @@ class Sent(NamedTuple):
 
     request: Request
     version: int
+
+    def in_version(self, version: int) -> Sent:
+        """The request as another version carries it."""
+        request = self.request
+        if isinstance(request, LeaveGroupRequest) and version < FIRST_LEAVE_OF_SEVERAL:
+            member_id = request.member_id or request.members[0].member_id
+            request = LeaveGroupRequest(group_id=request.group_id, member_id=member_id)
+        return Sent(type(request).from_json(request.to_json(version)), version)
 
 
 Letter: TypeAlias = Callable[["FreeClient"], Sent | None]

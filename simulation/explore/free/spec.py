@@ -32,6 +32,12 @@ class FreeSpec(Part):
     waits: tuple[Duration, ...] = ()
     """Times that may pass beside that to the next deadline; one that would pass a deadline is no choice."""
 
+    versions: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    """By API, the version in which its requests are sent; without an entry it is that of each letter.
+
+    A request lacks what its version does not carry.
+    """
+
     def alphabet(self) -> tuple[str, ...]:
         """The letters, each once."""
         return tuple(dict.fromkeys(each for name in self.letters for each in _ALPHABETS.get(name, (name,))))

@@ -31,7 +31,7 @@ def a_partition_has_two_owners_in_a_generation(observed: Observations, step: Obs
 
 def a_member_gets_what_the_leader_did_not_give(observed: Observations, step: ObservedStep) -> Iterator[str]:
     what = step.received(SyncGroupRequest)
-    if what is not None and what.assignments:
+    if what is not None:
         group = step.group(what.group_id)
         if group is not None and group.leader == what.member_id and group.generation == what.generation_id:
             key = (*step.leader_term(what.group_id), what.generation_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rejoin.protocol.errors import ErrorCode
+from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
 from rejoin.simulation.explore.explorer import explore
 from rejoin.simulation.explore.free.clients import FreeClients
 from rejoin.simulation.explore.run import ExploredRun
@@ -91,6 +92,18 @@ def test_a_duplicate_is_the_last_request_again() -> None:
     first = [client.knowledge() for client in free_of(run).clients]
     assert played(run, "free-0: again") == ["NONE"]
     assert [client.knowledge() for client in free_of(run).clients] == first
+
+
+def test_requests_are_sent_in_the_version_that_a_world_names() -> None:
+    versions = "versions: {JoinGroup: 0, LeaveGroup: 2}, letters: LETTERS"
+    run = ExploredRun(world(CLASSIC.replace("letters: LETTERS", versions), "join", "leave"))
+    assert played(run, "free-0: join", "time") == ["NONE"]
+    client = free_of(run).clients[0]
+    assert client.answers[0].version == 0
+    played(run, "free-0: leave")
+    left = client.answers[0].request
+    assert isinstance(left, LeaveGroupRequest)
+    assert (left.member_id, left.members) == (client.member_id, ())
 
 
 @pytest.mark.parametrize(("text", "letters"), [(CLASSIC, CLASSIC_LETTERS), (CONSUMER, CONSUMER_LETTERS)])

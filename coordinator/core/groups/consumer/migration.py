@@ -77,12 +77,13 @@ class Migration:
         # Kafka: those that wait are answered before it is known whether the group can be converted.
         self._classic.answer_parked(group, ErrorCode.REBALANCE_IN_PROGRESS)
         lacking = [each for each in group.members.values() if group.protocol_name not in each.protocol_names()]
-        if group.protocol_name is None or lacking:
-            # Kafka: a group that has not chosen a protocol that all members support ends in an exception.
+        if lacking:
+            # Kafka: a group that has not chosen a protocol that all members support ends in an exception. One whose
+            # members have all left its join phase has no member to look at.
             culprit = lacking[0].member_id if group.protocol_name is not None else None
             self.refused(group_id, CONSUMER, member_id, "no-protocol", culprit)
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        converted = self._converted(group, group.protocol_name, member_id)
+        converted = self._converted(group, group.protocol_name or "", member_id)
         if converted is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         self._write_upgrade(group, converted, changes)
