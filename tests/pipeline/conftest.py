@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,12 +14,18 @@ from rejoin.pipeline.spark.session import spark_session
 from tests.pipeline.gallery import report_on_gallery
 from tests.pipeline.quick import INTERPRETED, JVM
 
+READ_RECORDINGS: Final = frozenset(
+    ("test_recovered", "test_recorded_clients", "test_drawn_client_logs", "test_one_member", "test_pauses")
+)
+"""Files with tests of what the recorded logs of all clients say."""
+
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with tests that need Spark are run by one process of a parallel run, whose JVM gets warm.
 
-    Those that look at the report on the gallery are run by another, which makes it once.
+    Those that look at the report on the gallery are run by another, which makes it once, and those that read the
+    recorded logs of clients by a third, which reads each log once.
     """
     folder = Path(__file__).parent
     beginning = f"{folder}{os.sep}"
@@ -30,7 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if fixture in getattr(item, "fixturenames", ())
     }
     for item in here:
-        item.add_marker(pytest.mark.xdist_group(groups.get(item.path, item.path.stem)))
+        together = "recorded-clients" if item.path.stem in READ_RECORDINGS else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(groups.get(item.path, together)))
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import pytest
 from tests.paths import ROOT
 from tests.simulation.web.browser import CHROMIUM
 from tests.simulation.web.opened import Opened
+from tests.suite.long_runs import in_long_runs
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
@@ -34,6 +35,13 @@ INSTANTS: Final = {
     "zombie_with_the_same_transactional_id": (0, 120_000),
 }
 """What is on the screen of each scenario: from, to (ms)."""
+LIKE_OTHERS: Final = (
+    "cooperative_scale_out",
+    "static_restart_between_cooperative_rebalances",
+    "static_id_used_twice",
+    "stuck_handler_holds_up_a_rebalance",
+)
+"""What these show, one of the others shows, too: members that come, go and wait, and their partitions."""
 CELL: Final = (32, 8)
 """Pixels of a cell."""
 NEAR: Final = 28
@@ -97,7 +105,9 @@ def pictures(opened: Opened) -> Any:
     return json.loads(PICTURES.read_text()) if PICTURES.exists() else {}
 
 
-@pytest.mark.parametrize("name", INSTANTS)
+@pytest.mark.parametrize(
+    "name", in_long_runs(*LIKE_OTHERS, always=[each for each in INSTANTS if each not in LIKE_OTHERS])
+)
 def test_the_drawing_is_what_it_was(
     opened: Opened, pictures: dict[str, Picture], name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
