@@ -19,6 +19,7 @@ from rejoin.error_lines import errors_of, print_error
 _METADATA: Final = "importlib.metadata"
 STOPPED = 130
 """Exit code after Ctrl-C, as shells have it."""
+_has_frozen = False
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -115,11 +116,21 @@ def _loading(*hidden: str) -> Iterator[None]:
     finally:
         for name in absent:
             del modules[name]
-        if gc.get_freeze_count() == 0:
+        if not _keeps_frozen():
             # Makes all that was imported old, so that the next young collection does not look through it.
             gc.freeze()
             gc.unfreeze()
         gc.enable()
+
+
+def _keeps_frozen() -> bool:
+    """Whether this process has frozen objects of its own, which must not be thawed.
+
+    Python counts them one by one, a tenth of a second for a million, so it is asked until there are some.
+    """
+    global _has_frozen  # noqa: PLW0603
+    _has_frozen = _has_frozen or gc.get_freeze_count() > 0
+    return _has_frozen
 
 
 @contextmanager
