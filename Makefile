@@ -185,7 +185,7 @@ lab-site-test: lab-site
 
 # The cases and seeds that `make test` leaves out: others of their kind are in every run.
 .PHONY: test-long
-test-long: setup
+test-long: setup browser
 	REJOIN_LONG=1 $(RUN) -m pytest -n 2 --dist loadgroup `grep -rl --include='test_*.py' 'tests.suite.long_runs' tests`
 
 # The tables of five hundred random runs against what the simulator counted.

@@ -9,6 +9,7 @@ import pytest
 from tests.pipeline.incremental.streams import cut, differing, read, taken_in, whole, written
 from tests.pipeline.share_groups import lives
 from tests.pipeline.share_groups.lives import RecordedShares, lines_of
+from tests.suite.long_runs import in_long_runs
 
 
 def long_life(node: RecordedShares) -> None:
@@ -27,7 +28,7 @@ def long_life(node: RecordedShares) -> None:
     node.driver.elapse(20_000)
 
 
-@pytest.mark.parametrize("restart_every", [0, 3])
+@pytest.mark.parametrize("restart_every", in_long_runs(0, always=[3]))
 def test_steps_come_to_the_rows_of_the_whole(tmp_path: Path, restart_every: int) -> None:
     events = read(lines_of(long_life).splitlines())
     steps = cut(events, 12, seed=3)

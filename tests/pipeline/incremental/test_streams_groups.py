@@ -9,6 +9,7 @@ import pytest
 from tests.pipeline.incremental.streams import cut, differing, read, taken_in, whole, written
 from tests.pipeline.streams_groups import lives
 from tests.pipeline.streams_groups.lives import RecordedStreams
+from tests.suite.long_runs import in_long_runs
 
 
 def long_life(node: RecordedStreams) -> None:
@@ -26,7 +27,7 @@ def long_life(node: RecordedStreams) -> None:
     node.rounds(20, 5_000)
 
 
-@pytest.mark.parametrize("restart_every", [0, 3])
+@pytest.mark.parametrize("restart_every", in_long_runs(0, always=[3]))
 def test_steps_come_to_the_rows_of_the_whole(tmp_path: Path, restart_every: int) -> None:
     node = RecordedStreams(group_streams_num_standby_replicas=1)
     long_life(node)
