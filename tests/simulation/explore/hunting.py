@@ -236,14 +236,21 @@ def seeds_of(mutation: Mutation) -> str:
     return f"not in {SEEDS}"
 
 
+def shown(mutation: Mutation) -> str:
+    """The name of a broken rule in words, with the kind of group where several kinds have one of that name."""
+    is_shared = len({each.schedule for each in all_mutations() if each.name == mutation.name}) > 1
+    kind = mutation.schedule if mutation.schedule in ("consumer", "share", "streams") else "classic"
+    return mutation.name.replace("_", " ") + (f" ({kind})" if is_shared else "")
+
+
 def row_of(mutation: Mutation) -> str:
     """A row of the table."""
-    name, found = mutation.name.replace("_", " "), hunt(mutation, worlds_for(mutation))
+    name, found = shown(mutation), hunt(mutation, worlds_for(mutation))
     if found is None:
         return f"| {name} | none | | | | | {seeds_of(mutation)} |"
     check = "no way to settle" if found.check == NO_WAY else found.check.replace("_", " ")
     return (
-        f"| {name} | {found.world} | {check} | {found.depth} | {found.states:,} | {found.seconds:.1f} "
+        f"| {name} | {found.world.replace('_', ' ')} | {check} | {found.depth} | {found.states:,} | {found.seconds:.1f} "
         f"| {seeds_of(mutation)} |"
     )
 
