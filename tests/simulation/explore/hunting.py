@@ -249,8 +249,9 @@ def row_of(mutation: Mutation) -> str:
     if found is None:
         return f"| {name} | none | | | | | {seeds_of(mutation)} |"
     check = "no way to settle" if found.check == NO_WAY else found.check.replace("_", " ")
+    world = found.world.replace("_", " ")
     return (
-        f"| {name} | {found.world.replace('_', ' ')} | {check} | {found.depth} | {found.states:,} | {found.seconds:.1f} "
+        f"| {name} | {world} | {check} | {found.depth} | {found.states:,} | {found.seconds:.1f} "
         f"| {seeds_of(mutation)} |"
     )
 
