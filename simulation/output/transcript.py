@@ -231,9 +231,10 @@ class GroupTranscript(Watcher):
         """A member with the options that the transcript begins with."""
         group = self.simulation.scenario.groups[self.group_id]
         options = {"session": str(group.session_timeout), "rebalance": str(group.max_poll_interval)}
-        instance_id = self.simulation.consumers[client].config.group_instance_id
-        if instance_id is not None:
-            options["instance"] = instance_id
+        # A free client is no consumer: it says its instance id, or not, in each request.
+        consumer = self.simulation.consumers.get(client)
+        if consumer is not None and consumer.config.group_instance_id is not None:
+            options["instance"] = consumer.config.group_instance_id
         return MemberContext(name=letter, options=options)
 
     def _made(self, what: Input, member_id: str, instance_id: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
@@ -15,7 +16,10 @@ _ALPHABETS: Final = {"classic": tuple(CLASSIC), "consumer": tuple(CONSUMER), "al
 
 def _known(letter: str) -> str:
     if letter not in LETTERS and letter not in _ALPHABETS:
-        raise ValueError(f"{letter!r} is no letter; there are {', '.join((*_ALPHABETS, *LETTERS))}")
+        names = (*_ALPHABETS, *LETTERS)
+        near = get_close_matches(letter, names, n=1)
+        hint = f"is it {near[0]!r}?" if near else f"there are {', '.join(map(repr, names))}"
+        raise ValueError(f"{letter!r} is no letter; {hint}")
     return letter
 
 

@@ -8,6 +8,7 @@ from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.messages.groups.leave_group import LeaveGroupRequest
 from rejoin.simulation.explore.explorer import explore
 from rejoin.simulation.explore.free.clients import FreeClients
+from rejoin.simulation.explore.paths import transcript_along
 from rejoin.simulation.explore.run import ExploredRun
 from rejoin.simulation.explore.world import world_from
 from rejoin.simulation.scenario.model import Scenario
@@ -113,9 +114,23 @@ def test_no_rule_is_broken_near_the_beginning(text: str, letters: tuple[str, ...
     assert found.edges > found.states > 20
 
 
+def test_an_instance_that_joins_twice_has_a_way_to_settle() -> None:
+    found = explore(world(CLASSIC, "join static"), depth=2)
+    assert found.counterexample is None
+    assert found.settled
+
+
+def test_a_path_of_free_clients_has_a_transcript() -> None:
+    scenario = world(CLASSIC, "join static")
+    joins = [line for line in transcript_along(scenario, (0, 0)).splitlines() if line.startswith("a ")]
+    assert joins == ["a is session=10000 rebalance=30000", "a join instance=free-0", "a join"]
+
+
 def test_a_letter_that_is_unknown_is_refused() -> None:
-    with pytest.raises(BadScenario, match="'shout' is no letter"):
+    with pytest.raises(BadScenario, match=r"'shout' is no letter; there are 'classic', .*'join own, changed'"):
         world(CLASSIC, "shout")
+    with pytest.raises(BadScenario, match=r"'clasic' is no letter; is it 'classic'\?"):
+        world(CLASSIC, "clasic")
 
 
 def test_an_instance_id_that_a_group_does_not_know_has_no_target() -> None:
