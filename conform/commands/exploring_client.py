@@ -91,8 +91,12 @@ def _choosers(wanted: WantedPlays) -> dict[str, Chooser]:
             return {"order": ListedChooser(read_order(read_text(wanted.order)))}
         except OSError as problem:
             raise WrongOption(f"--order {wanted.order}: {problem.strerror}; expected a file of choices") from None
-        except (UnicodeDecodeError, WrongOrder) as problem:
-            raise WrongOption(f"--order {wanted.order}: {problem}; expected one choice a line") from None
+        except UnicodeDecodeError:
+            expected = "expected one choice a line, such as Fetch or wait"
+            raise WrongOption(f"--order {wanted.order}: is not UTF-8 text; {expected}") from None
+        except WrongOrder as problem:
+            where = "" if problem.line is None else f":{problem.line}"
+            raise WrongOption(f"--order {wanted.order}{where}: {problem}") from None
     first, last = parse_seeds(wanted.seeds)
     return {f"seed-{seed}": SeededChooser(seed, wanted.steps, errors=wanted.errors) for seed in range(first, last)}
 
@@ -109,7 +113,8 @@ async def _play_all(wanted: WantedPlays, choosers: dict[str, Chooser]) -> int:
     for name, chooser in choosers.items():
         played = await _play(wanted, chooser)
         if not played.is_played:
-            print_text(f"{name}  not played  {played.problem}", flush=True)
+            hint = "a play begins with the client's first assignment; rejoin explore-client --help has examples"
+            print_text(f"{name}  not played  {played.problem}; {hint}", flush=True)
             return NOT_PLAYED
         said = [played.problem] if played.problem else []
         said += [f"choices that could not be made: {played.unmet}"] if played.unmet else []

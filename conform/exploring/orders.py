@@ -65,7 +65,11 @@ _FAILS: Final = 0.5
 
 
 class WrongOrder(ValueError):
-    """A list of choices that cannot be read."""
+    """A list of choices that cannot be read, at a line where one is wrong."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.line = line
 
 
 class Chooser(Protocol):
@@ -120,20 +124,25 @@ class ListedChooser:
 
 def read_order(text: str) -> list[str]:
     """A list of choices, one a line; a line with ``#`` is a comment. Raises WrongOrder."""
-    order = [" ".join(line.split()) for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    for each in order:
+    order = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        each = " ".join(line.split())
+        if not each or each.startswith("#"):
+            continue
         name, _, instead = each.partition(" ")
-        _known(name, [*BY_NAME] if instead else [*Act, *BY_NAME], "choice" if not instead else "API")
+        _known(name, [*BY_NAME] if instead else [*Act, *BY_NAME], "choice" if not instead else "API", number)
         if instead:
-            _known(instead, [DROP, *ErrorCode.__members__], "error")
+            _known(instead, [DROP, *ErrorCode.__members__], "error", number)
+        order.append(each)
     if not order:
-        raise WrongOrder("expected choices, one a line, such as Fetch or wait")
+        raise WrongOrder("has no choices; expected one a line, such as Fetch or wait")
     return order
 
 
-def _known(name: str, names: Sequence[str], kind: str) -> None:
+def _known(name: str, names: Sequence[str], kind: str, line: int) -> None:
     if name not in names:
-        raise WrongOrder(f"there is no {kind} {name}{nearest(name, names)}")
+        hint = nearest(name, names) or "; expected an API, such as Fetch, or wait, records and the like"
+        raise WrongOrder(f"there is no {kind} {name}{hint}", line)
 
 
 Fails: TypeAlias = Callable[[Sequence[str]], Awaitable[bool]]

@@ -165,3 +165,20 @@ def test_a_wrong_command_line_is_refused_in_a_line(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ended(capsys, *words) == (2, "", f"rejoin explore-client: {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"# a comment\nFetch\nFech\n", ":3: there is no choice Fech; is it Fetch?"),
+        (b"# a comment\n", ": has no choices; expected one a line, such as Fetch or wait"),
+        (b"\xff\n", ": is not UTF-8 text; expected one choice a line, such as Fetch or wait"),
+    ],
+)
+def test_a_wrong_order_is_refused_with_its_line(
+    content: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order = tmp_path / "wrong.order"
+    order.write_bytes(content)
+    ended_so = ended(capsys, "--order", str(order), "--", "true")
+    assert ended_so == (2, "", f"rejoin explore-client: --order {order}{said}\n")
