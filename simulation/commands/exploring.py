@@ -21,6 +21,9 @@ from rejoin.simulation.explore.world import WORLDS, exploring_of, read_world
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import BadScenario
 
+STOPPED: Final = 130
+"""Exit code after Ctrl-C."""
+
 _WIDEST: Final = 40
 """Columns of the longest bar."""
 _MOST_ROWS: Final = 24
@@ -51,20 +54,52 @@ def explore(
     except OSError as problem:
         return refuse(f"--into {into}: cannot be written: {problem.strerror}; expected a directory")
     began = time.monotonic()
+    reached: list[Reached] = []
+    try:
+        found = _explored(scenario, depth, states, reached, liveness=liveness, spark=spark, master=master)
+    except KeyboardInterrupt:
+        print_text(_stopped(reached[-1] if reached else None))
+        return STOPPED
+    _report(scenario, found, time.monotonic() - began, states)
+    if found.counterexample is None:
+        return 0
+    _show_path(scenario, found.counterexample, into, world.stem)
+    return 1
+
+
+def _explored(
+    scenario: Scenario,
+    depth: int | None,
+    states: int | None,
+    reached: list[Reached],
+    *,
+    liveness: bool,
+    spark: bool,
+    master: str | None,
+) -> Exploration:
+    """Explore, here or on Spark. ``reached`` ends with how far it came."""
     with _shown() as show:
+
+        def on_progress(now: Reached) -> None:
+            reached[:] = [now]
+            show(now)
+
         if spark:
             from rejoin.pipeline.explore.rounds import explore_on_spark  # noqa: PLC0415
             from rejoin.pipeline.spark.session import spark_session  # noqa: PLC0415
 
             session = spark_session(master, app="rejoin explore")
-            found = explore_on_spark(session, scenario, depth=depth, most_states=states, on_progress=show)
-        else:
-            found = explored(scenario, depth=depth, most_states=states, liveness=liveness, on_progress=show)
-    _report(scenario, found, time.monotonic() - began)
-    if found.counterexample is None:
-        return 0
-    _show_path(scenario, found.counterexample, into, world.stem)
-    return 1
+            return explore_on_spark(session, scenario, depth=depth, most_states=states, on_progress=on_progress)
+        return explored(scenario, depth=depth, most_states=states, liveness=liveness, on_progress=on_progress)
+
+
+def _stopped(reached: Reached | None) -> str:
+    if reached is None:
+        return "stopped before the first depth was explored"
+    return (
+        f"stopped at depth {reached.depth}, after {reached.states:,} states: no invariant was violated until then; "
+        f"--depth {max(1, reached.depth)} ends there, and looks for ways to settle"
+    )
 
 
 def _found(world: Path) -> Path:
@@ -107,10 +142,10 @@ def _memory() -> str:
     return f", {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_024:,} MB"
 
 
-def _report(scenario: Scenario, found: Exploration, seconds: float) -> None:
+def _report(scenario: Scenario, found: Exploration, seconds: float, most_states: int | None) -> None:
     depth = len(found.by_depth) - 1
     print_text(
-        f"{found.states:,} states, {found.edges:,} steps, depth {depth}, "
+        f"{_counted(found.states, 'state')}, {_counted(found.edges, 'step')}, depth {depth}, "
         f"{found.states / max(seconds, 0.001):,.0f} states a second"
     )
     widest = max(found.by_depth)
@@ -121,18 +156,27 @@ def _report(scenario: Scenario, found: Exploration, seconds: float) -> None:
     if found.is_complete:
         print_text("complete: every state was reached")
     elif found.counterexample is None:
-        print_text(f"states beyond depth {depth} were not reached; --depth goes deeper")
+        is_full = most_states is not None and found.states >= most_states
+        goes_on = "more --states go" if is_full else "--depth goes"
+        print_text(f"states beyond depth {depth} were not reached; {goes_on} deeper")
     if found.counterexample is None:
         faults = exploring_of(scenario).faults
+        has = "has" if found.settled == 1 else "have"
         ways = (
-            f"; {found.settled:,} states have settled, and from each state a way leads there" if found.settled else ""
+            f"; {_counted(found.settled, 'state')} {has} settled, and from each state a way leads there"
+            if found.settled
+            else ""
         )
-        print_text(f"nothing broke, with up to {faults} {'fault' if faults == 1 else 'faults'} a path{ways}")
+        print_text(f"nothing broke, with up to {_counted(faults, 'fault')} a path{ways}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun if count == 1 else noun + 's'}"
 
 
 def _show_path(scenario: Scenario, found: Counterexample, into: Path | None, name: str) -> None:
     print_text(f"\n{found.check.replace('_', ' ')}: {found.text}")
-    print_text(f"after {len(found.path)} steps, a shortest path:\n")
+    print_text(f"after {_counted(len(found.path), 'step')}, a shortest path:\n")
     for label in found.labels:
         print_text(label)
     text, transcript = text_along(scenario, found.path), transcript_along(scenario, found.path)

@@ -255,7 +255,12 @@ COMMANDS: Final = {
         "Take every step that could come next in a small world, and check every invariant.",
         "Simulate",
         ("rejoin explore two_members_and_a_crash", "rejoin explore world.yaml --depth 30 --into out/explore"),
-        {0: "nothing broke", 1: "a counterexample was found and is printed", 2: "the world cannot be read"},
+        {
+            0: "nothing broke",
+            1: "a counterexample was found and is printed",
+            2: "the world cannot be read",
+            **_STOPPED,
+        },
     ),
     "assign": Command(
         "client.commands.assign:app",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from rejoin.client.log_writer.libraries import LIBRARIES
 from rejoin.commands import build
 from rejoin.pipeline.reading.broker_logs.lines import BrokenLine
 from rejoin.pipeline.reading.client_logs.statements import ClientLogFile
+from rejoin.simulation.commands import exploring
+from rejoin.simulation.explore.explorer import Exploration, Reached
 from rejoin.simulation.scenario.reading import scenario_from
 
 NAME = "coordinator_failover_in_stable"
@@ -266,3 +269,20 @@ def test_a_library_that_cannot_log_a_run_is_refused(
     said = capsys.readouterr().err
     assert f"--client-logs {library}: " in said
     assert problem in " ".join(said.split())
+
+
+def test_an_exploration_that_is_stopped_says_how_far_it_came(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object, on_progress: Callable[[Reached], None], **__: object) -> Exploration:
+        on_progress(Reached(depth=3, states=1_200, edges=2_000, frontier=700, seconds=4.0))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(exploring, "explored", stopped)
+    assert run("explore", "two_members_join") == 130
+    assert capsys.readouterr().out.startswith("stopped at depth 3, after 1,200 states: no invariant was violated")
+
+
+def test_an_exploration_that_has_met_enough_states_names_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explore", "two_members_join", "--states", "3") == 0
+    assert "were not reached; more --states go deeper" in capsys.readouterr().out
