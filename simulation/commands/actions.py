@@ -17,13 +17,14 @@ from rejoin.journal.segments import JournalError
 from rejoin.output import print_text
 from rejoin.protocol.printable import printable, printable_lines
 from rejoin.seed_ranges import BadRange, parse_seeds
+from rejoin.simulation.explore.world import WORLDS
 from rejoin.simulation.kernel import Millis, SelectiveListener
 from rejoin.simulation.output import compare as comparing
 from rejoin.simulation.output.client_logs import LOGGED_EVENTS, ClientLogs, not_logged
 from rejoin.simulation.output.page import CHART_EVENTS, ChartEvents, render
 from rejoin.simulation.output.summary import show
 from rejoin.simulation.output.timeline import clock
-from rejoin.simulation.run import play
+from rejoin.simulation.run import check_path, play
 from rejoin.simulation.scenario.gallery import GALLERY, hint
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import BadScenario, NotAScenario, read_scenario, text_of
@@ -74,7 +75,7 @@ def run(
 ) -> int:
     """Play a scenario, or variants of it."""
     try:
-        scenario = read_scenario(_found(file))
+        scenario = _read(_found(file))
         if protocol is not None:
             scenario = comparing.with_protocol(scenario, protocol)
         if compare:
@@ -275,10 +276,20 @@ def _scenario_for_lab(file: Path) -> tuple[str, str]:
     """The name and the text of a scenario. Raises :class:`BadScenario`, :class:`RefusedOption` for other files."""
     found = _found(file)
     try:
-        read_scenario(found)
+        _read(found)
     except NotAScenario as problem:
         raise RefusedOption(f"{problem}; {_for_lab(file)}") from None
     return found.stem, text_of(found)
+
+
+def _read(file: Path) -> Scenario:
+    """A scenario whose path, if it has one, can be followed. Raises :class:`BadScenario`."""
+    scenario = read_scenario(file)
+    try:
+        check_path(scenario)
+    except BadScenario as problem:
+        raise BadScenario(str(file), None, str(problem)) from None
+    return scenario
 
 
 def _for_lab(path: Path) -> str:
@@ -298,6 +309,8 @@ def _found(file: Path) -> Path:
     in_gallery = GALLERY / f"{file.name}.yaml"
     if in_gallery.exists():
         return in_gallery
+    if (WORLDS / in_gallery.name).exists():
+        raise BadScenario(str(file), None, f"is a world, and no scenario; rejoin explore {file.name} plays its orders")
     raise BadScenario(str(file), None, f"no such scenario, in the gallery or as a file; {hint(file.name)}")
 
 

@@ -18,6 +18,7 @@ from rejoin.simulation.explore.explorer import Counterexample, Exploration, Reac
 from rejoin.simulation.explore.explorer import explore as explored
 from rejoin.simulation.explore.paths import text_along, transcript_along
 from rejoin.simulation.explore.world import WORLDS, exploring_of, read_world
+from rejoin.simulation.scenario.gallery import names
 from rejoin.simulation.scenario.model import Scenario
 from rejoin.simulation.scenario.reading import BadScenario
 
@@ -110,6 +111,9 @@ def _found(world: Path) -> Path:
     if world.name in known:
         return WORLDS / f"{world.name}.yaml"
     near = get_close_matches(world.name, known, n=1)
+    if not near and world.name in names():
+        problem = "is a scenario, and no world; rejoin simulate plays it, and docs/explore.md describes worlds"
+        raise BadScenario(str(world), None, problem)
     hint = f"is it {near[0]}?" if near else f"those of Rejoin are {', '.join(known)}"
     raise BadScenario(str(world), None, f"there is no such file and no such world; {hint}")
 

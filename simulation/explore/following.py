@@ -70,7 +70,8 @@ class FollowingWorld(ChoosingWorld):
         assert self._choosing is not None, "it follows a path once the simulation is made"
         choices, number = self._choosing.choices(), self._path[self._step]
         if not 0 <= number < len(choices):
-            problem = f"explore.path: step {self._step} takes choice {number}, and there are {len(choices)}"
+            last = len(choices) - 1
+            problem = f"explore.path.{self._step}: there is no choice {number}, and the last one is {last}"
             raise NoSuchStep(f"{problem}; expected a path that rejoin explore has found in this world")
         choice = choices[number]
         timed = self.timed()

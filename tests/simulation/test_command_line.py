@@ -190,6 +190,9 @@ def test_names_are_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str], tm
         (("simulate", "nothing"), "no such scenario, in the gallery or as a file; the nearest are "),
         (("lab", "nosuch"), ", and rejoin gallery list shows all\n"),
         (("simulate", "nowhere/stuck_handler.yaml"), "nowhere/stuck_handler.yaml: no such file; expected"),
+        (("simulate", "two_members_join"), "is a world, and no scenario; rejoin explore two_members_join plays"),
+        (("explore", "cold_start"), "cold_start: is a scenario, and no world; rejoin simulate plays it"),
+        (("explore", "two_member_join"), "there is no such file and no such world; is it two_members_join?"),
         (("gallery", "answer", "stuck_handlr"), "is it stuck_handler?"),
         (("gallery", "show", "stuck_handlr"), "is it stuck_handler?"),
         (("simulate", NAME, "--compare", "assinor=range"), "a group has no key 'assinor'"),
@@ -269,6 +272,24 @@ def test_a_library_that_cannot_log_a_run_is_refused(
     said = capsys.readouterr().err
     assert f"--client-logs {library}: " in said
     assert problem in " ".join(said.split())
+
+
+def test_a_path_that_cannot_be_followed_is_refused_before_the_run(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "path.yaml"
+    file.write_text(
+        "horizon: 1m\ntopics: {t: {partitions: 1}}\n"
+        "groups: {g: {topics: [t], consumers: 1}}\nexplore: {path: [0, 99]}\n"
+    )
+    for command in ("simulate", "lab"):
+        assert run(command, str(file)) == 2
+        problem = (
+            "explore.path.1: there is no choice 99, and the last one is 1; expected a path that rejoin explore has"
+        )
+        printed = capsys.readouterr()
+        assert f": {file}: {problem}" in printed.err
+        assert not printed.out
 
 
 def test_an_exploration_that_is_stopped_says_how_far_it_came(

@@ -120,7 +120,7 @@ def test_a_run_follows_its_path() -> None:
 def test_a_path_of_another_world_is_refused() -> None:
     simulation = Simulation(along(world_from(ONE), (7,)))
     simulation.begin()
-    with pytest.raises(NoSuchStep, match=r"step 0 takes choice 7, and there are 1"):
+    with pytest.raises(NoSuchStep, match=r"explore\.path\.0: there is no choice 7, and the last one is 0"):
         simulation.world.run(1_000)
 
 
@@ -165,5 +165,5 @@ def test_mistakes_in_a_world_are_named(change: str, problem: str) -> None:
 
 def test_the_laboratory_refuses_a_path_of_another_world() -> None:
     text = "horizon: 10s\n" + ONE.replace("depth: 100", "path: [0, 99], depth: 100")
-    with pytest.raises(BadScenario, match="step 1 takes choice 99"):
+    with pytest.raises(BadScenario, match=r"explore\.path\.1: there is no choice 99"):
         run_of(text, None)
