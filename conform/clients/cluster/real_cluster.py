@@ -25,7 +25,7 @@ from rejoin.coordinator.control.sent_requests import RecordedRequest
 from rejoin.coordinator.core.views import GroupView
 from rejoin.coordinator.testing.coordinator import GroupCoordinator
 from rejoin.coordinator.testing.faults import FaultHandle
-from rejoin.coordinator.testing.results import NoAnswer, OperationRefused
+from rejoin.coordinator.testing.results import NoAnswer, NotReached, OperationRefused
 from rejoin.protocol.errors import ErrorCode
 from rejoin.protocol.message import Request, Response
 from rejoin.protocol.messages.cluster.find_coordinator import FindCoordinatorResponse
@@ -63,7 +63,7 @@ class RealCluster:
         self._idle: list[KafkaTransport] = []
         self._producer = Producer(transport=self._transport.for_client(), client_id=OTHER)
         self._moved: FaultHandle | None = None
-        self._away: FaultHandle | None = None
+        self._away: list[FaultHandle] = []
         self._values = count()
         self._partitions: dict[str, int] = {}
 
@@ -185,12 +185,18 @@ class RealCluster:
 
     async def stop_broker(self, _: int) -> None:
         """End each connection of the client with its next request from now on."""
-        self._away = await self.add_fault(when="drop_request", count=-1)
+        self._away = [
+            await self.add_fault(keys=OF_COORDINATORS, group=self.names.group, when="drop_request", count=-1),
+            await self.add_fault(when="drop_request", count=-1),
+        ]
 
     async def start_broker(self, _: int) -> None:
-        """Let requests through again."""
-        await _remove(self._away)
-        self._away = None
+        """Let requests through again, once the client has lost the connection to its coordinator, or sends nothing."""
+        with suppress(NotReached):
+            await self._away[0].wait(timeout_ms=_ASK_MS)
+        for fault in self._away:
+            await _remove(fault)
+        self._away = []
 
     async def stop(self) -> None:
         """Close the connections, and delete the topics and the group as far as the cluster allows."""
