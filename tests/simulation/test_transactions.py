@@ -315,15 +315,15 @@ def _end_otherwise(patch: pytest.MonkeyPatch, method: str, *, commits: bool) -> 
 
 MUTATIONS: list[tuple[Callable[[pytest.MonkeyPatch], None], str, int]] = [
     (offsets_of_a_transaction_count_at_once, "the_log_differs_from_memory", 0),
-    (the_marker_of_offsets_is_an_abort, "a_transaction_is_visible_in_part", 0),
-    (an_abort_is_a_commit_for_records, "a_transaction_is_visible_in_part", 6),
+    (the_marker_of_offsets_is_an_abort, "a_marker_was_never_decided", 0),
+    (an_abort_is_a_commit_for_records, "a_marker_was_never_decided", 6),
     (a_reader_is_not_sent_what_was_aborted, "a_record_of_an_aborted_transaction_is_read", 0),
     (a_reader_skips_nothing, "a_record_of_an_aborted_transaction_is_read", 0),
     (one_partition_of_a_transaction_is_aborted, "a_transaction_is_read_before_it_is_whole", 0),
     (listed_offsets_end_at_the_high_watermark, "a_listed_end_passes_an_open_transaction", 0),
     (the_last_stable_offset_is_the_high_watermark, "a_last_stable_offset_passes_an_open_transaction", 0),
-    (epochs_of_producers_are_not_compared, "a_fenced_producers_record_is_visible", 23),
-    (markers_are_sent_once, "a_transaction_never_ends", 168),
+    (epochs_of_producers_are_not_compared, "a_fenced_producer_writes", 23),
+    (markers_are_sent_once, "a_complete_transaction_is_open_in_a_log", 168),
     (a_new_coordinator_forgets_what_was_decided, "a_transaction_never_ends", 62),
     (batches_need_not_follow_one_another, "a_transformed_record_overtakes_another", 0),
 ]
