@@ -34,7 +34,7 @@ class Log:
     last_at: Millis = 0
     compact_at: int = _COMPACT_FROM
     newest: dict[Key, deque[int]] = field(default_factory=dict)
-    """By group, topic and partition: the last offsets that were written."""
+    """By group, topic and partition: the last offsets that were written since the last tombstone."""
     pending: dict[int, list[tuple[Key, int]]] = field(default_factory=dict)
     """By producer id: offsets that were written in a transaction that is open."""
     groups: dict[str, GroupRecord] = field(default_factory=dict)
@@ -147,6 +147,8 @@ class Disk:
         for record in wanted.records:
             if isinstance(record, GroupRecord):
                 log.groups[record.key.data.group] = record
+            elif isinstance(record, OffsetRecord) and record.value is None:
+                self._forget(log, key_of(record))
             elif isinstance(record, OffsetRecord) and record.value is not None:
                 self._remember(log, record.producer_id, key_of(record), record.value.data.offset)
             elif isinstance(record, TransactionMarker):
@@ -164,6 +166,13 @@ class Disk:
             log.pending.setdefault(producer_id, []).append((key, offset))
         else:
             log.newest.setdefault(key, deque(maxlen=_REMEMBERED)).append(offset)
+
+    @staticmethod
+    def _forget(log: Log, key: Key) -> None:
+        """Take in a tombstone, which also ends what open transactions have of the offset."""
+        log.newest.pop(key, None)
+        for producer_id, pending in log.pending.items():
+            log.pending[producer_id] = [each for each in pending if each[0] != key]
 
     @staticmethod
     def _extend(log: Log, records: Iterable[Record | OffsetEntry]) -> None:

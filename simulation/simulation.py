@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from random import Random
 from typing import Any, Final
@@ -51,6 +51,9 @@ from rejoin.simulation.scenario.writers import ProducerSpec, ReaderSpec
 _COLLECT_EVERY: Final = 100_000
 """How many objects may be allocated before Python looks for reference cycles."""
 
+DEFAULTS: Final[Mapping[str, Any]] = {"auto.create.topics.enable": False}
+"""Settings of nodes that differ from Kafka's defaults: no consumer makes a topic that is not there yet, or is gone."""
+
 
 class Operator(Actor):
     """Deploys, scales and breaks things, and emits what it does to the others."""
@@ -78,7 +81,7 @@ class Simulation:
         self.begins = world.now
         """The instant from which the scenario counts its times."""
         self.operator = Operator(world, "outside")
-        settings = Settings.model_validate(scenario.coordinator.settings)
+        settings = Settings.model_validate({**DEFAULTS, **scenario.coordinator.settings})
         network, coordinator = scenario.network, scenario.coordinator
         self.network = Network(world, Latency(world.random, _draw(network.latency), network.longest))
         self.network.lost_requests = network.lost_requests
@@ -330,6 +333,15 @@ class Simulation:
                 count = len(self.cluster.topics[topic].partitions)
                 self.ownership.expect(group_id, topic, count, self.world.now)
 
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic: its partitions should have no owners any more."""
+        self.announce(f"topic {topic} is deleted")
+        self.cluster.delete_topic(topic)
+        self.ownership.end(topic, self.world.now)
+        for consumer in self.consumers.values():
+            if isinstance(consumer, ConsumerActor):
+                consumer.topic_deleted(topic)
+
     def _written(self, topic: str) -> None:
         log = self.cluster.topics[topic]
         partitions, rate = len(log.partitions), log.records_per_second
@@ -343,6 +355,8 @@ class Simulation:
         behind, now = 0, self.world.now
         shares = is_share_group(self.scenario.groups[group_id])
         for topic in self.scenario.topics_of(group_id):
+            if self.cluster.topics[topic].is_gone:
+                continue
             for index in range(len(self.cluster.topics[topic].partitions)):
                 if shares:
                     behind += max(0, self.log_ends.end(topic, index, now) - self.shares.settled(group_id, topic, index))
@@ -424,6 +438,8 @@ def _start(process: ProducerActor | ReaderActor, _: object) -> None:
 def _has_idle_time(scenario: Scenario) -> bool:
     """Whether nothing happens for long in this scenario: where records are written, something is always under way."""
     if scenario.written_topics or share_groups(scenario) or applications(scenario):
+        return False
+    if any(event.delete_topic is not None for event in scenario.events):
         return False
     return not any(topic.until is not None for topic in scenario.topics.values())
 

@@ -17,11 +17,22 @@ class TopicLog:
         self.name = name
         self.records_per_second = records_per_second
         self.until = until
+        self.deleted_at: Millis | None = None
         self.partitions = [SyntheticLog(now) for _ in range(partitions)]
 
     def grow(self, partitions: int, now: Millis) -> None:
         """Have so many partitions from now on; the new ones are empty."""
         self.partitions += [SyntheticLog(now) for _ in range(partitions - len(self.partitions))]
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the topic was deleted."""
+        return self.deleted_at is not None
+
+    def delete(self, now: Millis) -> None:
+        """Have no more records: what was written by now stays known, for those who count."""
+        self.deleted_at = now
+        self.until = now if self.until is None else min(now, self.until)
 
     def end(self, partition: int, now: Millis) -> int:
         if partition >= len(self.partitions):

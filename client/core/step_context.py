@@ -17,7 +17,7 @@ from rejoin.protocol.types import TopicPartition
 
 Deserializer: TypeAlias = Callable[[bytes], Any]
 
-LogEnd: TypeAlias = Callable[[TopicPartition, Millis], int]
+LogEnd: TypeAlias = Callable[[TopicPartition, Millis], int | None]
 """The next offset of a partition's log at an instant."""
 
 

@@ -75,6 +75,7 @@ class ScenarioWriter:
             events.GroupLoaded: self._loaded,
             events.TopicCreated: self._created,
             events.TopicGrown: self._grown,
+            events.TopicDeleted: self._deleted,
         }
 
     def on_event(self, event: Event, now: int) -> None:
@@ -191,6 +192,10 @@ class ScenarioWriter:
         self._topics.setdefault(event.topic, before)
         self._grown_from.append((event.topic, before))
         self._lines.append((now, "grow", {"topic": event.topic, "to": event.partition_count}))
+
+    def _deleted(self, event: events.TopicDeleted, now: int) -> None:
+        self._topics.setdefault(event.topic, event.partition_count)
+        self._lines.append((now, "delete_topic", {"topic": event.topic}))
 
     def _not_known(self, what: str) -> None:
         if what not in self._unknown:

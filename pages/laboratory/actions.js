@@ -21,6 +21,7 @@ const ACTIONS = [
   ["Crash the coordinator, 10 s", "group", ({ group }) => `failover: {group: ${group}, down: 10s}`, "The coordinator's node dies, and is back after 10 s."],
   ["Slow log, 30 s", "group", () => "slow_log: {slower: 2s, for: 30s}", "Each write to the offsets log takes 2 s longer, for 30 s."],
   ["Add partitions", "topic", ({ topic, partitions }) => `grow: {topic: ${topic}, to: ${partitions * 2}}`, "The topic gets twice as many partitions."],
+  ["Delete the topic", "topic", ({ topic }) => `delete_topic: {topic: ${topic}}`, "The topic is deleted, and what groups have committed for it."],
 ];
 
 function choice(label, names, onChange) {

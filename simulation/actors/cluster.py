@@ -25,7 +25,7 @@ from rejoin.protocol.records.consumer_offsets import offsets_partition
 from rejoin.protocol.records.share_partitions import SharePartitionKey
 from rejoin.protocol.types import TopicIdPartition, TopicPartition
 from rejoin.simulation.actors.node import FIRST_PORT, NodeActor
-from rejoin.simulation.actors.node_requests import group_configuration, topic_creation, topic_growth
+from rejoin.simulation.actors.node_requests import group_configuration, topic_creation, topic_deletion, topic_growth
 from rejoin.simulation.actors.share.topics import (
     FIRST_TOPICS_VERSION,
     SharedTopics,
@@ -239,12 +239,22 @@ class Cluster:
     def grow_topic(self, name: str, partitions: int) -> None:
         """Give a topic more partitions; does nothing where it has as many."""
         topic = self.topics[name]
-        if partitions <= len(topic.partitions):
+        if topic.is_gone or partitions <= len(topic.partitions):
             return
         topic.grow(partitions, self.world.now)
         self.topics_changed_at = self.world.now
         for node in self.nodes:
             self._ask(node, topic_growth(name, partitions), 3)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic; does nothing where it is gone."""
+        topic = self.topics[name]
+        if topic.is_gone:
+            return
+        topic.delete(self.world.now)
+        self.topics_changed_at = self.world.now
+        for node in self.nodes:
+            self._ask(node, topic_deletion(name), 6)
 
     def configure_group(self, group_id: str, settings: Mapping[str, str]) -> None:
         """Give a group settings of its own, beside those that it has."""
@@ -292,7 +302,8 @@ class Cluster:
             return
         self._start(node)
         for topic in self.topics.values():
-            self._make_topic(node, topic)
+            if not topic.is_gone:
+                self._make_topic(node, topic)
         for group_id, settings in self.group_settings.items():
             self._ask(node, group_configuration(group_id, settings), 1)
         for request, version in self.access_changes:

@@ -13,6 +13,7 @@ from rejoin.client.core.errors import KafkaError
 from rejoin.client.core.inputs import (
     CallbackDone,
     CommitAsked,
+    Elapsed,
     Processed,
     RebalanceEnforced,
     RecordRange,
@@ -45,12 +46,20 @@ class ConsumerActor(ConsumerProcess):
         assert not isinstance(what, RecordAcknowledged | ShareCommitAsked), "only share consumers acknowledge"
         return self.core.step(what, now)
 
-    def _log_end(self, partition: TopicPartition, now: Millis) -> int:
-        return (
-            self.cluster.topics[partition.topic].end(partition.partition, now)
-            if (partition.topic in self.cluster.topics)
-            else 0
-        )
+    def _log_end(self, partition: TopicPartition, now: Millis) -> int | None:
+        topic = self.cluster.topics.get(partition.topic)
+        if topic is None:
+            return 0
+        return None if topic.is_gone else topic.end(partition.partition, now)
+
+    def topic_deleted(self, topic: str) -> None:
+        """Go on with the poll that waits for records of a topic: nodes answer a waiting Fetch of one that is gone."""
+        if self.core is not None and any(each.topic == topic for each in self.core.assignment()):
+            self._user(self.world.now, self._fetch_failed, None)
+
+    def _fetch_failed(self, _: object) -> None:
+        self.catch_up()
+        self.step(Elapsed())
 
     def enforce_rebalance(self, reason: str) -> None:
         """Join again with the next poll, as the application wants it."""

@@ -22,6 +22,8 @@ from rejoin.protocol.messages.cluster.alter_configs import (
 )
 from rejoin.protocol.messages.topics.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from rejoin.protocol.messages.topics.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from rejoin.protocol.types import ZERO_UUID
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Requester
 
@@ -91,6 +93,11 @@ def topic_growth(name: str, partitions: int) -> CreatePartitionsRequest:
     """Give a topic so many partitions."""
     grown = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
     return CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False)
+
+
+def topic_deletion(name: str) -> DeleteTopicsRequest:
+    """Delete a topic."""
+    return DeleteTopicsRequest(topics=(DeleteTopicState(name=name, topic_id=ZERO_UUID),), timeout_ms=1_000)
 
 
 def group_configuration(group_id: str, settings: Mapping[str, str]) -> IncrementalAlterConfigsRequest:

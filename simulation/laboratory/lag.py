@@ -149,10 +149,13 @@ def lag_between(
     for topic in _topics(simulation.scenario, group_id):
         if topic not in simulation.cluster.topics:
             continue
+        deleted_at = simulation.cluster.topics[topic].deleted_at
         for index in range(len(simulation.cluster.topics[topic].partitions)):
             place = TopicPartition(topic, index)
             mine = commits.get(place)
             for number, at in enumerate(instants):
+                if deleted_at is not None and at >= deleted_at:
+                    break
                 if shares:
                     offset, start = shared.at(group_id, place, at)
                 else:

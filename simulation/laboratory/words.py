@@ -273,7 +273,7 @@ class _Speaker:
         all_ = [
             (name, index)
             for name in self.run.scenario.topics_of(self.group_id)
-            if name in topics
+            if name in topics and not topics[name].is_gone
             for index, log in enumerate(topics[name].partitions)
             if log.started_at <= self.at
         ]

@@ -35,6 +35,8 @@ class PartitionOwners:
     free_since: Millis | None = 0
     unowned_ms: Millis = 0
     worst_ms: Millis = 0
+    is_gone: bool = False
+    """Whether its topic was deleted: then it needs no owner."""
 
 
 @dataclass(slots=True)
@@ -76,6 +78,14 @@ class Ownership:
             partition = GroupPartition(group_id, topic, index)
             if partition not in self.partitions:
                 self.partitions[partition] = PartitionOwners(free_since=now)
+
+    def end(self, topic: str, now: Millis) -> None:
+        """Partitions of a topic need no owner from now on: it was deleted."""
+        for partition, state in self.partitions.items():
+            if partition.topic == topic and not state.is_gone:
+                if state.free_since is not None:
+                    self._count_gap(state, now)
+                state.free_since, state.is_gone = None, True
 
     def _assigned(self, event: PartitionsAssigned, now: Millis) -> None:
         client = self._client(event.client_id, event.group_id)
@@ -147,7 +157,7 @@ class Ownership:
         since = state.owners.pop(client_id)
         if self._keep and now > since:
             self.held.append(OwnershipInterval(partition, client_id, since, now))
-        if not state.owners:
+        if not state.owners and not state.is_gone:
             state.free_since = now
 
     @staticmethod

@@ -156,13 +156,15 @@ def summarise(simulation: Simulation, counter: SummaryCounter) -> Summary:
         group.late += ledger.late
         group.lost += sum(gap.end - gap.start for gap in ledger.lost())
         reached = ledger.spans[-1].end if ledger.spans else (ledger.first or 0)
-        group.behind += max(0, simulation.cluster.topics[topic].end(partition, now) - reached)
+        if not simulation.cluster.topics[topic].is_gone:
+            group.behind += max(0, simulation.cluster.topics[topic].end(partition, now) - reached)
     for (group_id, topic, partition), shared in simulation.shares.ledgers.items():
         group = counter.group(group_id)
         group.processed += len(shared.accepted)
         group.twice += shared.twice
         group.late += shared.late
-        group.behind += max(0, simulation.log_ends.end(topic, partition, now) - shared.settled)
+        if not simulation.cluster.topics[topic].is_gone:
+            group.behind += max(0, simulation.log_ends.end(topic, partition, now) - shared.settled)
     ordered = {group_id: counter.group(group_id) for group_id in simulation.scenario.groups}
     readers = {name: summarise_reader(simulation, reader) for name, reader in simulation.readers.items()}
     for group_id, spec in simulation.scenario.groups.items():

@@ -147,9 +147,12 @@ class GroupTranscript(Watcher):
                     pass
 
     def _see_topics(self) -> None:
-        """Record which topics have grown; a node that was down learns of it when it starts again."""
+        """Record which topics have grown or are gone; a node that was down learns of it when it starts again."""
         for name, topic in self.simulation.cluster.topics.items():
-            if len(topic.partitions) > self._topics[name]:
+            if topic.is_gone:
+                if self._topics.pop(name, None) is not None:
+                    self._add(f"topic {name} gone")
+            elif len(topic.partitions) > self._topics[name]:
                 self._topics[name] = len(topic.partitions)
                 self._add(f"topic {name} to {self._topics[name]}")
 

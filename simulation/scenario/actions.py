@@ -207,6 +207,12 @@ class GrowTopic(Part):
     to: int = Field(ge=1, le=100_000)
 
 
+class DeleteTopic(Part):
+    """A topic is deleted, with its records and the offsets that are committed for it."""
+
+    topic: str
+
+
 class ChangeSubscription(Part):
     """Consumers subscribe to other topics, or to those that match a regular expression, from now on."""
 
@@ -311,6 +317,7 @@ class ScheduledAction(Part):
     acls: ChangeAcls | None = None
     quotas: ChangeQuotas | None = None
     grow: GrowTopic | None = None
+    delete_topic: DeleteTopic | None = None
     subscribe: ChangeSubscription | None = None
     enforce: EnforceRebalance | None = None
     flap: FlapConsumer | None = None

@@ -21,6 +21,7 @@ from rejoin.simulation.scenario.actions import (
     Autoscale,
     ChangeAcls,
     CutOff,
+    DeleteTopic,
     DuplicateInstance,
     Failover,
     GrowTopic,
@@ -285,6 +286,8 @@ class Scenario(Part):
             raise mistake("topic", f"topic {action.topic!r} has no producers; its partitions have no leaders to move")
         if isinstance(action, GrowTopic) and action.topic in self.written_topics:
             raise mistake("topic", f"topic {action.topic!r} has producers; it cannot grow here")
+        if isinstance(action, DeleteTopic) and action.topic in written:
+            raise mistake("topic", f"topic {action.topic!r} has a real log; it cannot be deleted here")
         for name in names_of(getattr(action, "who", ())):
             if not self.knows(name) and any_of(name) is None:
                 raise mistake("who", f"there is no consumer {name!r}; they are named GROUP-NUMBER, counted from 1")
@@ -334,7 +337,7 @@ class Scenario(Part):
                     raise ScenarioMistake(("events", number, event.kind, "who"), f"events[{number}]: {problem}")
         for mistake in (*idle_keys(self), *unread_topics(self)):
             raise ScenarioMistake(*mistake)
-        self._check_growth()
+        self._check_topics()
 
     def _most(self, group_id: str) -> int:
         """How many consumers a group ever has, at the most; or how many producers of a name there are."""
@@ -345,10 +348,16 @@ class Scenario(Part):
         scaled += [max(action.min, action.max) for action in actions if isinstance(action, Autoscale)]
         return max([self.groups[group_id].consumers, *scaled])
 
-    def _check_growth(self) -> None:
+    def _check_topics(self) -> None:
         partitions = {name: topic.partitions for name, topic in self.topics.items()}
         for number, event in sorted(enumerate(self.events), key=lambda each: each[1].at):
             grow = event.grow
+            for action in (grow, event.delete_topic):
+                if action is not None and action.topic not in partitions:
+                    path = ("events", number, event.kind, "topic")
+                    raise ScenarioMistake(path, f"events[{number}]: topic {action.topic} is deleted by then")
+            if event.delete_topic is not None:
+                del partitions[event.delete_topic.topic]
             if grow is None:
                 continue
             has = partitions[grow.topic]

@@ -28,6 +28,7 @@ from rejoin.simulation.scenario.actions import (
     CrashConsumers,
     CutOff,
     DelayRequest,
+    DeleteTopic,
     DuplicateInstance,
     EnforceRebalance,
     ExpireLock,
@@ -89,6 +90,7 @@ class ActionRunner:
             ChangeAcls: partial(change_acls, simulation),
             ChangeQuotas: partial(change_quotas, simulation),
             GrowTopic: self.grow,
+            DeleteTopic: self.delete_topic,
             ChangeSubscription: self.subscribe,
             EnforceRebalance: self.enforce,
             FlapConsumer: self.flap,
@@ -464,3 +466,7 @@ class ActionRunner:
         self._catch_up_all()
         self.simulation.cluster.grow_topic(what.topic, what.to)
         self.simulation.grown(what.topic)
+
+    def delete_topic(self, what: DeleteTopic) -> None:
+        self._catch_up_all()
+        self.simulation.delete_topic(what.topic)

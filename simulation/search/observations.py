@@ -31,6 +31,7 @@ from rejoin.protocol.messages.groups.heartbeat import HeartbeatRequest, Heartbea
 from rejoin.protocol.messages.groups.join_group import JoinGroupRequest
 from rejoin.protocol.messages.groups.sync_group import SyncGroupRequest
 from rejoin.protocol.messages.offsets.offset_commit import OffsetCommitRequest
+from rejoin.protocol.messages.topics.delete_topics import DeleteTopicsRequest
 from rejoin.protocol.messages.transactions.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from rejoin.protocol.records.consumer_offsets import GroupRecord, offsets_partition
 from rejoin.protocol.types import TopicPartition
@@ -38,6 +39,7 @@ from rejoin.simulation.actors.node import NodeActor
 from rejoin.simulation.kernel import Millis
 from rejoin.simulation.network import Exchange
 from rejoin.simulation.output.ownership import GroupPartition
+from rejoin.simulation.search.observed_topics import ObservedTopics
 from rejoin.simulation.search.observed_transaction_log import ObservedTransactionLog
 from rejoin.simulation.search.observed_transactions import ObservedTransactions
 from rejoin.simulation.simulation import Simulation
@@ -171,6 +173,8 @@ class Observations:
     """Where consumers share partitions."""
     streams: ObservedStreams | None = None
     """Where threads of an application send raw heartbeats."""
+    topics: ObservedTopics = field(default_factory=ObservedTopics)
+    """Topics that were deleted."""
     _active: tuple[int, list[tuple[NodeActor, GroupSnapshot]]] = (-1, [])
 
     # -- observing
@@ -202,6 +206,9 @@ class Observations:
             self.shares.after(step)
         if self.streams is not None:
             self.streams.after(step, self)
+        deletion = step.received(DeleteTopicsRequest)
+        if deletion is not None:
+            self.topics.deleted(step.node, list(self.simulation.scenario.groups), deletion)
         for effect in step.effects:
             if isinstance(effect, Reply):
                 if isinstance(effect.token, Exchange):
@@ -262,6 +269,7 @@ class Observations:
             case AppendFailed():
                 partition = offsets_partition(event.partition)
                 self.failed_appends[partition] = step.now
+                self.topics.append_failed(partition)
                 shard = None if node.core is None else node.core.shard(partition)
                 if shard is not None and shard.appends_in_flight:
                     self.undecided.add(partition)
@@ -360,10 +368,12 @@ class Observations:
         Kafka: a static leader that comes back (KIP-814) takes the topics as it finds them for those that the assignment
         was made from: if a topic grew just before, no member rejoins for that. A static member that comes back with
         another subscription starts no rebalance as long as the protocol is the same. Nor does one that has revoked
-        partitions for the second of two cooperative rebalances, and is restarted before it asks for that one.
+        partitions for the second of two cooperative rebalances, and is restarted before it asks for that one. A topic
+        that is gone is overlooked as one that has grown.
         """
         group = self.simulation.scenario.groups[partition.group_id]
         newer = partition.partition >= self.simulation.scenario.topics[partition.topic].partitions
+        newer |= self.simulation.cluster.topics[partition.topic].is_gone
         given_up = CooperativeStickyAssignor.name in group.assignor and partition.group_id in self.returned
         return group.static and (
             newer or partition.topic not in self.simulation.scenario.topics_of(partition.group_id) or given_up

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rejoin.journal.events.base import Event
+from rejoin.journal.events.coordinator import OffsetsDeleted, TopicDeleted
 from rejoin.simulation.output.summary import causes
 from rejoin.simulation.run import play
 from rejoin.simulation.scenario.reading import scenario_from
@@ -59,6 +61,44 @@ def test_a_topic_that_a_regular_expression_matches_is_read_at_once() -> None:
     assert matched.rebalances["regex-resolved"] == 2
     assert matched.worst_unowned_ms <= 10_000
     assert matched.late == 0
+
+
+DELETED = """
+horizon: 3m
+topics:
+  orders: {partitions: 4, records_per_second: 1}
+  payments: {partitions: 2, records_per_second: 1}
+groups:
+  classic-app: {topics: [orders, payments], consumers: 2, commit: none}
+  consumer-app: {topics: [orders, payments], consumers: 2, protocol: consumer, commit: after}
+  share-app: {topics: [orders, payments], consumers: 2, protocol: share, commit: after}
+  late-app: {topics: orders, consumers: 1, commit: auto, max_poll_interval: 30s, start: {after: 2m}}
+coordinator: {nodes: 2}
+events:
+  - {at: 1m, delete_topic: {topic: orders}}
+  - {at: 90s, restart: {nodes: node-1, down: 5s}}
+"""
+
+
+def test_every_kind_of_group_gives_up_a_topic_that_is_deleted() -> None:
+    events: list[Event] = []
+    simulation, summary = play(scenario_from(DELETED), listeners=[lambda _, event, now: events.append(event)])
+    assert [event.topic for event in events if isinstance(event, TopicDeleted)] == ["orders"]
+    (gone,) = [event for event in events if isinstance(event, OffsetsDeleted)]
+    assert (gone.group_id, gone.reason, {each.topic for each in gone.offsets}) == (
+        "consumer-app",
+        "topic-deleted",
+        {"orders"},
+    )
+    assert summary.groups["classic-app"].rebalances["rejoin-metadata"] == 1, "within seconds, not after five minutes"
+    assert summary.groups["consumer-app"].rebalances["topic-metadata"] == 1
+    assert summary.groups["late-app"].processed == 0
+    for name, found in summary.groups.items():
+        assert found.lost == 0, name
+        assert found.behind < 10, name
+    for consumer in simulation.consumers.values():
+        assert consumer.core is not None
+        assert {each.topic for each in consumer.core.assignment()} <= {"payments"}
 
 
 def test_a_failover_in_mid_reconciliation_loses_nothing() -> None:

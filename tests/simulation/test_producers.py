@@ -109,6 +109,11 @@ def test_the_table_of_the_document_has_these_numbers(
         ("cut: {who: shop-1, for: 1s}", "crash: {who: shop-1}", "shop-1 is a producer: producers can be cut off"),
         ("cut: {who: shop-1, for: 1s}", "move: {topic: v}", "topic 'v' has no producers"),
         ("cut: {who: shop-1, for: 1s}", "grow: {topic: t, to: 2}", "topic 't' has producers; it cannot grow here"),
+        (
+            "cut: {who: shop-1, for: 1s}",
+            "delete_topic: {topic: t}",
+            "topic 't' has a real log; it cannot be deleted here",
+        ),
         ("cut: {who: shop-1, for: 1s}", "cut: {who: shop-3, for: 1s}", "there is never a consumer 'shop-3'"),
     ],
 )

@@ -180,6 +180,7 @@ def test_what_would_be_taken_silently_is_refused(old: str, new: str, message: st
         "[{at: 1m, scale: {group: app, to: 0}}, {at: 2m, crash: {who: app-3, down: 1s}}]",
         "[{at: 10m, crash: {who: app-1}}]",
         "[{at: 2m, grow: {topic: orders, to: 12}}, {at: 1m, grow: {topic: orders, to: 7}}]",
+        "[{at: 2m, delete_topic: {topic: orders}}, {at: 1m, grow: {topic: orders, to: 7}}]",
         "[{at: 2m, pause: {who: [node-1, node-of-app, app-3], for: 1s}}]",
     ],
 )
@@ -244,6 +245,13 @@ def test_a_regular_expression_needs_the_consumer_protocol_all_the_time() -> None
 def test_a_topic_grows_only_from_what_it_has_by_then() -> None:
     events = "[{at: 2m, grow: {topic: orders, to: 7}}, {at: 1m, grow: {topic: orders, to: 12}}]"
     with pytest.raises(BadScenario, match=r"events\[0\]: topic orders has 12 partitions by then"):
+        scenario_from(GOOD.partition("events:")[0] + f"events: {events}\n")
+
+
+@pytest.mark.parametrize("later", ["delete_topic: {topic: orders}", "grow: {topic: orders, to: 12}"])
+def test_nothing_happens_to_a_topic_that_is_gone(later: str) -> None:
+    events = f"[{{at: 2m, {later}}}, {{at: 1m, delete_topic: {{topic: orders}}}}]"
+    with pytest.raises(BadScenario, match=r"events\[0\]: topic orders is deleted by then"):
         scenario_from(GOOD.partition("events:")[0] + f"events: {events}\n")
 
 

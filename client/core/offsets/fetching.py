@@ -36,7 +36,11 @@ def take(
         if not owned.fetchable or (only is not None and partition not in only):
             continue
         if ctx.log_end is not None:
-            _set_end(state, ctx, partition, owned, ctx.log_end(partition, ctx.now))
+            log_end = ctx.log_end(partition, ctx.now)
+            if log_end is None:
+                _fetch_failed(state, partition)
+                continue
+            _set_end(state, ctx, partition, owned, log_end)
         start, end = owned.position, owned.end
         if start is None or end is None or start >= end:
             continue
@@ -45,6 +49,12 @@ def take(
         taken.append(RecordRange(*partition, start, owned.position))
         subscription.move_to_end(partition)
     return tuple(taken)
+
+
+def _fetch_failed(state: ConsumerState, partition: TopicPartition) -> None:
+    """Do what a Fetch of a topic that is gone leads to: a look at the metadata, unless that lacks the topic already."""
+    if partition.topic in state.metadata.topics and not state.metadata.update_requested:
+        metadata.request_update(state)
 
 
 def _set_end(

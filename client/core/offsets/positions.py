@@ -208,7 +208,7 @@ def _send_resets(state: ConsumerState, ctx: StepContext) -> None:
     if ctx.log_end is not None:
         for partition, reset in due.items():
             # Synthetic logs have no records by time; only their end is known here.
-            offset = 0 if reset is OffsetReset.EARLIEST else ctx.log_end(partition, ctx.now)
+            offset = 0 if reset is OffsetReset.EARLIEST else ctx.log_end(partition, ctx.now) or 0
             _reset_to(state, ctx, partition, reset, offset)
         return
     led, unknown = by_leader(state, ctx, sorted(due))

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from operator import attrgetter, itemgetter
 from typing import Any, Final, TypeAlias
 
-from rejoin.simulation.explore.canonical.left_out import IGNORED, PAST
+from rejoin.simulation.explore.canonical.left_out import COUNTS, IGNORED, PAST
 from rejoin.simulation.explore.kernel import BEGIN, END
 from rejoin.simulation.kernel import Millis
 
@@ -89,10 +89,11 @@ def _getter(kind: Callable[..., Callable[[Any], Any]], names: list[str]) -> Get:
 
 
 def _clamp(kind: str, names: list[str]) -> Callable[[Values, Millis, Millis], Values] | None:
-    """A rule for instants of the past: those long enough ago are written as so long ago."""
+    """A rule for instants of the past, and for counts: what is long enough ago, or enough, is written as just that."""
     known = ((at, PAST.get(f"{kind}.{name}", PAST.get(name))) for at, name in enumerate(names))
     longest = [(at, most) for at, most in known if most is not None]
-    if not longest:
+    counts = [(at, COUNTS[f"{kind}.{name}"]) for at, name in enumerate(names) if f"{kind}.{name}" in COUNTS]
+    if not longest and not counts:
         return None
 
     def clamped(values: Values, now: Millis, metadata_age: Millis) -> Values:
@@ -101,6 +102,8 @@ def _clamp(kind: str, names: list[str]) -> Callable[[Values, Millis, Millis], Va
             value = changed[at]
             if type(value) is int and BEGIN <= value < END:
                 changed[at] = max(value, now - (metadata_age if most < 0 else most))
+        for at, most in counts:
+            changed[at] = min(changed[at], most)
         return tuple(changed)
 
     return clamped

@@ -22,6 +22,8 @@ IGNORED: Final[dict[tuple[str, str], str]] = {
     ("MemberProgress", "asked_at"): "shown only",
     ("ConsumerMembership", "joined_at"): "shown only",
     ("ConsumerMembership", "target_received_at"): "shown only",
+    ("MetadataCache", "version"): "newer or equal to that of a snapshot, whose topics are compared",
+    ("MetadataSnapshot", "version"): "two of one version have the same topics",
     ("Requests", "last_id"): "a number, larger than all that are in use",
     ("Actor", "random"): "draws nothing",
     ("Actor", "client_id"): "never changes",
@@ -62,6 +64,9 @@ IGNORED: Final[dict[tuple[str, str], str]] = {
 }
 """By class and attribute: why it is left out of a form."""
 
+COUNTS: Final[dict[str, int]] = {"MetadataCache.attempts": 5}
+"""By class and attribute: more attempts than these are followed by as long a wait."""
+
 METADATA_AGE: Final[Millis] = -1
 """Stands for the longest ``metadata.max.age.ms`` of a world that is ever reached."""
 
@@ -77,6 +82,7 @@ PAST: Final[dict[str, Millis]] = {
     "since": 0,
     "version": 0,
     "created_at": 0,
+    "deleted_at": 0,
     "ProducerBatch.created_at": 120_001,
     "TopicState.used_at": 300_001,
     "_free_at": 0,

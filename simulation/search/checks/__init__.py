@@ -70,6 +70,7 @@ NOW_AND_THEN: Final[tuple[WholeCheck, ...]] = (
     rebalances.a_join_phase_does_not_end,
     rebalances.a_member_need_not_sync,
     logs.the_log_differs_from_memory,
+    offsets.offsets_of_a_topic_that_is_gone_stay,
     logs.an_offsets_partition_has_two_leaders,
     transactions.a_transaction_is_read_before_it_is_whole,
     transactions.a_fenced_producer_writes,
@@ -134,6 +135,7 @@ MIGRATING: Final = CheckSet(
         consumer_groups.a_silent_consumer_group_member_stays,
         consumer_groups.a_member_never_gives_up_its_partitions,
         consumer_groups.a_group_differs_from_its_log,
+        offsets.offsets_of_a_topic_that_is_gone_stay,
         logs.an_offsets_partition_has_two_leaders,
     ),
     (

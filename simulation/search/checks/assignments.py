@@ -83,6 +83,10 @@ def a_partition_is_left_without_an_owner(observed: Observations) -> Iterator[str
         subscribed = [each for each in members if each.reads(partition.topic)]
         if observed.may_be_overlooked(partition):
             continue
+        if state.is_gone:
+            if state.owners:
+                yield f"{partition.topic} is gone, and {list(state.owners)} of {partition.group_id} still read it"
+            continue
         if subscribed and len(state.owners) != 1:
             name = f"{partition.topic}-{partition.partition} of {partition.group_id}"
             yield f"{name} is owned by {list(state.owners) or 'no member'}"

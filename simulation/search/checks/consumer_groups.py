@@ -167,7 +167,10 @@ def _lost_commits(observed: Observations, node: NodeActor, group_id: str) -> Ite
     assert node.core is not None, "a node that is down serves no group"
     offsets = node.core.describe_offsets(group_id, observed.simulation.world.now)
     there = {(each.topic, each.partition): each.offset for each in offsets}
+    topics = observed.simulation.cluster.topics
     for (name, partition), offset in _groups_of(observed).commits.items():
+        if topics[partition[0]].is_gone:
+            continue
         # Commits of which the acknowledgement is on its way may be newer.
         if name == group_id and there.get(partition, -1) not in (offset, *observed.written(group_id, *partition)):
             yield f"{group_id}: {partition} is {there.get(partition)}, {offset} was acknowledged"

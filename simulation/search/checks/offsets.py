@@ -23,6 +23,22 @@ def a_commit_is_acknowledged_before_it_is_stored(observed: Observations, step: O
                     yield f"{topic.name}-{partition.partition_index}={wanted[key]} is not in the log"
 
 
+def offsets_of_a_topic_that_is_gone_stay(observed: Observations) -> Iterator[str]:
+    """A leader that served when a topic was deleted, or one after it, has offsets of that topic."""
+    if not observed.topics:
+        return
+    simulation = observed.simulation
+    for group_id in simulation.scenario.groups:
+        node = simulation.cluster.leader_of(group_id)
+        shard = None if node is None else node.shard(group_id)
+        if node is None or node.core is None or shard is None or not shard.is_active or shard.appends_in_flight:
+            continue
+        gone = observed.topics.forgotten(shard.partition, shard.epoch)
+        for each in node.core.describe_offsets(group_id, simulation.world.now):
+            if each.topic in gone:
+                yield f"{group_id}: {each.offset} of {each.topic}-{each.partition}"
+
+
 def a_non_member_commits(observed: Observations, step: ObservedStep) -> Iterator[str]:
     for exchange, response in step.replies(OffsetCommitResponse):
         request = request_of(exchange, OffsetCommitRequest)
