@@ -36,7 +36,7 @@ class PartitionOwners:
     unowned_ms: Millis = 0
     worst_ms: Millis = 0
     is_gone: bool = False
-    """Whether its topic was deleted: then it needs no owner."""
+    """True from when its topic was deleted: then it needs no owner."""
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ class ObservedTopics:
     _over: dict[TopicPartition, frozenset[str]] = field(default_factory=dict)
 
     def deleted(self, node: NodeActor, group_ids: list[str], request: DeleteTopicsRequest) -> None:
-        """Observe that a node was told to delete topics."""
+        """Observe that a node got a request to delete topics."""
         names = frozenset(each.name for each in request.topics if each.name is not None)
         for group_id in group_ids:
             shard = node.shard(group_id)

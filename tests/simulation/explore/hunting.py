@@ -16,6 +16,9 @@ from rejoin.simulation.explore.world import WORLDS, read_world
 from rejoin.simulation.search.search import play_checked
 from tests.simulation.explore.broken.shares import OF_SHARES
 from tests.simulation.explore.broken.streams import OF_STREAMS
+from tests.simulation.explore.broken.topics import FIRST as FIRST_OF_TOPICS
+from tests.simulation.explore.broken.topics import OF_TOPICS
+from tests.simulation.explore.broken.topics import WORLDS as WORLDS_OF_TOPICS
 from tests.simulation.explore.mutations import MORE
 from tests.simulation.search import migration_mutations, mutations, transaction_mutations
 from tests.simulation.search.mutations import SEARCHED, Mutation
@@ -54,6 +57,7 @@ WORLDS_OF: Final = {
     "share": (SHARE_CRASH, SHARE_HANGS, SHARE_LOADED, SHARE_LOST),
     "streams": (STREAMS_TAKES_IN, STREAMS_CRASH, STREAMS_LOADED, STREAMS_STATIC),
     **transaction_mutations.WORLDS,
+    **WORLDS_OF_TOPICS,
 }
 """By schedule of ``search``: the worlds of its groups. Others are of classic groups."""
 
@@ -112,6 +116,7 @@ FIRST: Final = {
 
 
 FIRST_OF: Final = {
+    **FIRST_OF_TOPICS,
     **{
         ("share", name): SHARE_CRASH
         for name in (
@@ -224,10 +229,13 @@ def all_mutations() -> Iterator[Mutation]:
     yield from transaction_mutations.TRANSACTIONAL
     yield from OF_SHARES
     yield from OF_STREAMS
+    yield from OF_TOPICS
 
 
 def seeds_of(mutation: Mutation) -> str:
     """Count the seeds that ``search`` plays until it finds a broken rule, with whatever check."""
+    if mutation.schedule not in SEARCHED:
+        return "not counted"
     with pytest.MonkeyPatch.context() as patch:
         mutation.apply(patch)
         for seed in range(SEEDS):

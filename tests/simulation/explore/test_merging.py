@@ -19,6 +19,9 @@ OF_REJOIN: Final = {
     "share_handlers_that_hang": 20,
     "streams_group_and_a_failover": 8,
     **dict.fromkeys(("streams_group_and_a_crash", "static_streams_instance_comes_back"), 10),
+    "topic_goes_under_a_group": 60,
+    "topic_goes_under_a_consumer_group": 60,
+    "topic_goes_with_its_offsets": 60,
 }
 """Worlds that come with Rejoin, and how many states are tried."""
 
