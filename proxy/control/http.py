@@ -47,7 +47,10 @@ class ControlListener:
 
     async def start(self) -> None:
         """Listen. Raises ``ValueError`` where the port cannot be had."""
-        sock = listening_socket(self._host, self._wanted_port)
+        try:
+            sock = listening_socket(self._host, self._wanted_port)
+        except ValueError as problem:
+            raise ValueError(f"--control-port {self._wanted_port}: {problem}") from problem
         self.port = sock.getsockname()[1]
         self._listening = await asyncio.get_running_loop().create_server(self._web, sock=sock, backlog=BACKLOG)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import pytest
 
 from rejoin.coordinator.testing import GroupCoordinator, running
 from rejoin.protocol.errors import ErrorCode
@@ -21,7 +23,7 @@ from rejoin.protocol.messages.share.share_group_heartbeat import ShareGroupHeart
 from rejoin.protocol.messages.streams.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from rejoin.proxy.control.control import ProxyControl
 from rejoin.proxy.control.http import ControlListener
-from rejoin.proxy.control.running import started
+from rejoin.proxy.control.running import controlled_proxy, started
 from rejoin.proxy.service import Proxy, ProxyOptions
 from tests.proxy.test_other_groups import TOPOLOGY
 from tests.proxy.wire import FrameClient
@@ -238,3 +240,12 @@ async def test_the_control_has_the_token_and_the_paths_of_serve() -> None:
         assert (await stand.ask("GET", "/mark", Authorization="Bearer secret"))[0] == 200
         async with stand.http.get(f"{stand.url}/groups") as answer:
             assert answer.status == 404
+
+
+async def test_a_taken_port_is_refused_with_the_option_that_names_it() -> None:
+    options = ProxyOptions(bootstrap=(("127.0.0.1", 1),))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        async with AsyncExitStack() as stack:
+            with pytest.raises(ValueError, match=f"^--control-port {port}: cannot listen on 127.0.0.1:{port}: "):
+                await controlled_proxy(stack, options, None, "127.0.0.1", port, None)
