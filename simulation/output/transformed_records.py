@@ -97,7 +97,7 @@ def committed_offsets(simulation: Simulation, group_id: str) -> dict[TopicPartit
 class ReaderSummary:
     """Records that a reader got, of those that went into the transforms it reads from.
 
-    Each of these was read, or is lost, or is written and not read yet, or is still to come.
+    Each of these was read, or is lost, or is written and not read yet, or is still to come; or its topic was deleted.
     """
 
     name: str
@@ -163,7 +163,8 @@ def summarise_reader(simulation: Simulation, reader: ReaderActor) -> ReaderSumma
                 lost = sum(1 for each in missing if each[1] < done and each not in ahead)
                 summary.unread += unread
                 summary.lost += lost
-                summary.to_come += len(missing) - unread - lost
+                if not simulation.cluster.topics[topic].is_gone:
+                    summary.to_come += len(missing) - unread - lost
     return summary
 
 
