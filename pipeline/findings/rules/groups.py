@@ -34,7 +34,7 @@ NOTICED_MS: Final = 6 * 60_000
 """Leaders notice a topic's growth within metadata.max.age.ms, five minutes by default."""
 
 
-@reads("topic_created", "topic_grown", "topic_written")
+@reads("topic_created", "topic_grown", "topic_written", "topic_deleted")
 def topic_growth(causes: Causes) -> Iterator[Finding]:
     """A topic got more partitions. They have no reader before the leader refreshes its metadata, up to
     metadata.max.age.ms later."""
@@ -190,11 +190,18 @@ def _just_began(history: GroupHistory, rebalance: ObservedRebalance) -> bool:
 
 def _changed(history: GroupHistory, caused: Sequence[ObservedRebalance]) -> Finding:
     cost = history.cost_s(caused)
+    deleted = dict.fromkeys(
+        event.topic
+        for event in history.events
+        if event.event == "topic_deleted"
+        and any(0 <= each.prepared_at_ms - event.at_ms <= NOTICED_MS for each in caused)
+    )
+    named = f" Shortly before, {', '.join(map(str, deleted))} had been deleted." if deleted else ""
     return Finding(
         "topic-growth",
         f"Probably: topics of the group changed {times(len(caused))}",
         f"In {share(history, caused)} {when(caused)} the leader joined again since its topics were not as before: "
-        f"a topic got more partitions, was created or was deleted.{stood_still(history, cost)}",
+        f"a topic got more partitions, was created or was deleted.{named}{stood_still(history, cost)}",
         cost,
         first(caused),
         last(caused),
@@ -210,7 +217,7 @@ def _growths(events: Sequence[ObservedEvent]) -> list[tuple[ObservedEvent, int]]
     """Events that report more partitions than any before, each with the number before."""
     by_topic: dict[str, list[ObservedEvent]] = defaultdict(list)
     for event in events:
-        if event.topic and event.partition_count:
+        if event.topic and event.partition_count and event.event != "topic_deleted":
             by_topic[event.topic].append(event)
     found = []
     for reported in by_topic.values():

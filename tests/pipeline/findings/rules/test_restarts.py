@@ -146,3 +146,10 @@ def test_two_changes_of_metadata_around_the_restart_of_a_broker_are_racks() -> N
 )
 def test_one_change_or_changes_at_other_times_are_none(rows: dict[str, list[Row]]) -> None:
     assert "flapping-racks" not in found(**rows)
+
+
+def test_a_topic_that_was_deleted_is_named_where_the_leader_joins_again() -> None:
+    noticed = rebalance(1, MARCH_3 + MINUTE, "rejoin-metadata", "a", client_reason="cached metadata has changed")
+    for at, says in ((MINUTE - 2_000, True), (2 * MINUTE, False)):
+        rows = found(rebalance=[noticed], event=[event(at, "topic_deleted", topic="orders", partition_count=4)])
+        assert ("Shortly before, orders had been deleted." in rows["topic-growth"]["text"]) == says
