@@ -73,7 +73,7 @@ FIRST: Final = {
     "a_join_that_is_replaced_is_forgotten": THIRD,
     "a_parked_sync_of_a_removed_member_is_forgotten": CRASH,
     "offsets_are_not_loaded": COMMITS,
-    "a_group_is_loaded_as_it_was_first": FAILOVER,
+    "a_group_is_loaded_as_it_was_first": COMMITS,
     "loaded_members_have_no_sessions": COMMITS,
     "the_first_name_is_chosen": ASSIGNORS,
     "duplicate_instances_are_not_fenced": TWICE,
