@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Self
@@ -39,6 +40,8 @@ class ClientProcess:
         self._line = b""
         self.processed: list[tuple[TopicPartition, int]] = []
         self._reading = asyncio.ensure_future(self._read())
+        self._ended_at: float | None = None
+        """When the program was first seen to have ended."""
 
     @classmethod
     async def start(cls, command: Sequence[str], bootstrap_servers: str, names: PlayedNames | None = None) -> Self:
@@ -68,15 +71,21 @@ class ClientProcess:
 
     @property
     def problem(self) -> str | None:
-        """End of the program in words, or that it prints too much; None while it runs."""
+        """End of the program in words, or that it prints too much; None while it runs, and until its output is read."""
         if self._printed > MOST_OUTPUT_BYTES:
             return f"printed more than {MOST_OUTPUT_BYTES >> 20} MiB"
         code = self._process.returncode
-        if code is None:
+        if code is None or not self._has_said_all():
             return None
         ended = f"was ended by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         last = _ADDRESS.sub("", self._last_line())
         return f"{ended} ({last})" if last and code else ended
+
+    def _has_said_all(self) -> bool:
+        """Whether the output of the program, which has ended, is read; a child of it may hold the pipe open."""
+        if self._ended_at is None:
+            self._ended_at = time.monotonic()
+        return self._reading.done() or time.monotonic() > self._ended_at + _END_SECONDS
 
     async def close(self, seconds: float) -> bool:
         """Send SIGTERM; whether it ended by itself, and not by the signal."""
