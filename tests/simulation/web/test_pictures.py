@@ -41,7 +41,7 @@ LIKE_OTHERS: Final = (
     "static_id_used_twice",
     "stuck_handler_holds_up_a_rebalance",
 )
-"""What these show, one of the others shows, too: members that come, go and wait, and their partitions."""
+"""Scenarios in which nothing is drawn that the others lack: members that come, go and wait, and their partitions."""
 CELL: Final = (32, 8)
 """Pixels of a cell."""
 NEAR: Final = 28
